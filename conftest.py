@@ -1,0 +1,3 @@
+"""What every suite of this repository shares."""
+
+pytest_plugins = ["pytester"]

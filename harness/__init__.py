@@ -1,0 +1,22 @@
+"""mindspore-harness: validation and regression suites for large-model training on MindSpore."""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from harness.layout import Layout
+    from harness.marks import cards, hardware
+    from harness.scenario import Scenario
+
+__all__ = ["Layout", "Scenario", "cards", "hardware"]
+__version__ = "0.1.0"
+
+_HOMES = {"Layout": "layout", "Scenario": "scenario", "cards": "marks", "hardware": "marks"}
+
+
+def __getattr__(name: str) -> object:
+    """Loads a public name from its module on first use, so that a rank process never imports pytest."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'harness' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"harness.{_HOMES[name]}"), name)

@@ -1,0 +1,128 @@
+"""The command line: parses, calls ``harness.commands``, prints."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from harness.errors import HarnessError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+baseline_app = typer.Typer(no_args_is_help=True, help="Approved values: list, diff, approve, prune.")
+app.add_typer(baseline_app, name="baseline")
+
+Session = Annotated[Path, typer.Option("--session", help="Folder of a session.")]
+Baselines = Annotated[Path, typer.Option("--baselines", help="Folder of baselines.")]
+Only = Annotated[str | None, typer.Option("--only", help="Glob on test ids or baseline files.")]
+
+LATEST = Path(".harness/latest")
+BASELINES = Path("baselines")
+
+
+def main() -> None:
+    """Runs the command line; the user's errors are one or two lines and exit code 2."""
+    try:
+        app()
+    except HarnessError as error:
+        Console(stderr=True, highlight=False).print(f"error: {escape(str(error))}", soft_wrap=True)
+        raise SystemExit(2) from None
+
+
+@app.callback()
+def harness() -> None:
+    """Validation and regression suites for large-model training on MindSpore."""
+
+
+@app.command()
+def doctor() -> None:
+    """Show what this machine offers; exit with 1 and the remedy where something is wrong."""
+    from harness.commands.doctor import examine
+
+    console = Console(highlight=False)
+    findings = examine(Path.cwd())
+    table = Table("", "found", "to do", box=None)
+    for finding in findings:
+        table.add_row(
+            finding.subject, escape(finding.found), f"[red]{escape(finding.fix)}[/]" if finding.fix else "[green]ok[/]"
+        )
+    console.print(table)
+    if any(finding.fix for finding in findings):
+        raise typer.Exit(1)
+
+
+@baseline_app.command("list")
+def list_baselines(baselines: Baselines = BASELINES) -> None:
+    """List what is approved, by whom, when and why."""
+    from harness.commands.baseline import stored
+
+    table = Table("baseline", "run", "values", "machines", "approved", "reason", box=None)
+    for path, content in stored(baselines):
+        for label, record in content.runs.items():
+            approved = record.approved
+            table.add_row(
+                escape(str(path)),
+                escape(label),
+                str(len(record.metrics) + len(record.curves)),
+                str(len(record.machines)),
+                escape(f"{approved.when[:10]} {approved.by}") if approved else "–",
+                escape(approved.reason) if approved else "",
+            )
+    Console(highlight=False).print(table)
+
+
+@baseline_app.command()
+def diff(session: Session = LATEST, only: Only = None) -> None:
+    """Show what approving a session's values would change; exit with 1 if anything."""
+    from harness.commands.baseline import changes
+    from harness.report.terminal import verdict_table
+
+    found = changes(session, only)
+    console = Console(highlight=False)
+    if not found:
+        console.print("nothing to approve: every value is as its baseline")
+        return
+    rows = sorted((row for change in found for row in change.verdicts), key=lambda row: row[1].rank)
+    console.print(verdict_table(rows, console.width), soft_wrap=True)
+    raise typer.Exit(1)
+
+
+@baseline_app.command()
+def approve(
+    reason: Annotated[str, typer.Option("--reason", help="Why the new values are right.")],
+    session: Session = LATEST,
+    baselines: Baselines = BASELINES,
+    only: Only = None,
+    by: Annotated[str | None, typer.Option("--by", help="Who approves (default: git's user.name).")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Also values that are as approved.")] = False,
+) -> None:
+    """Take a session's values over as baselines; commit the files that it names."""
+    from harness.commands.baseline import approve as take_over
+
+    console = Console(highlight=False)
+    for path in take_over(session, baselines, reason, by, only, everything):
+        console.print(f"approved {escape(str(baselines / path))}", soft_wrap=True)
+
+
+@baseline_app.command()
+def prune(
+    baselines: Baselines = BASELINES,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete them; otherwise they are only listed.")] = False,
+) -> None:
+    """List baselines whose test no longer exists; exit with 1 if any is left."""
+    from harness.commands.baseline import orphans
+
+    console = Console(highlight=False)
+    found = orphans(baselines, Path.cwd())
+    for path in found:
+        if delete:
+            (baselines / path).unlink()
+        console.print(f"{'deleted' if delete else 'no test for'} {escape(str(baselines / path))}", soft_wrap=True)
+    if found and not delete:
+        raise typer.Exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""Training data before it reaches MindSpore: text as bytes, a source of known entropy, the order of samples."""
+
+import hashlib
+import importlib.util
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from harness.errors import DataError
+from harness.scenario import Scenario
+
+Tokens = npt.NDArray[np.int32]
+
+IGNORED = -1
+"""Token that pads a row; as a target it weighs nothing."""
+
+HELD_OUT_EVERY = 10
+"""Of a text, every tenth window is held out, so that both splits cover all of it."""
+
+_WHEEL_PROSE = "Third_Party_Open_Source_Software_Notice"
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Windows of ``sequence + 1`` tokens: the inputs and, shifted by one, their targets."""
+
+    train: Tokens
+    """(windows, sequence + 1)."""
+
+    held_out: Tokens
+    """(windows, sequence + 1), disjoint from ``train``."""
+
+    digest: str
+    """Identifies the data; a baseline remembers it."""
+
+    oracle_nll: float | None = None
+    """Nats a token that the source itself would spend on ``held_out``; no model does better but by luck."""
+
+
+def load(scenario: Scenario, root: Path) -> Corpus:
+    """The corpus that a scenario names.
+
+    Args:
+        scenario: gives data, sequence, and for ``markov`` the number of windows.
+        root: folder that relative text files are relative to.
+
+    Raises:
+        DataError: the text is missing, not UTF-8, or shorter than both splits need.
+    """
+    if scenario.data == "markov":
+        return _markov(scenario)
+    name = scenario.data.partition(":")[2]
+    path = root / name if name else _wheel_prose()
+    try:
+        content = path.read_bytes()
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"data={scenario.data!r}: byte {error.start} is not UTF-8; convert the file to UTF-8") from None
+    except OSError as error:
+        raise DataError(f"data={scenario.data!r} can't be read: {error.strerror}; name an existing text file") from None
+    windows = _windows(content, scenario.sequence)
+    is_held_out = np.arange(len(windows)) % HELD_OUT_EVERY == HELD_OUT_EVERY - 1
+    if not is_held_out.any():
+        least = HELD_OUT_EVERY * scenario.sequence + 1
+        raise DataError(
+            f"data={scenario.data!r} has {len(content)} bytes; sequence={scenario.sequence} with a held-out split "
+            f"needs {least}: use a longer text or a shorter sequence"
+        )
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    return Corpus(windows[~is_held_out], windows[is_held_out], f"text-{digest}")
+
+
+def _wheel_prose() -> Path:
+    spec = importlib.util.find_spec("mindspore")
+    if spec is None or not spec.submodule_search_locations:
+        raise DataError("data='text' reads prose from MindSpore's wheel, which is not installed: pip install mindspore")
+    return Path(spec.submodule_search_locations[0]) / _WHEEL_PROSE
+
+
+def _windows(content: bytes, sequence: int) -> Tokens:
+    tokens = np.frombuffer(content, np.uint8).astype(np.int32)
+    count = max(0, (len(tokens) - 1) // sequence)
+    starts = np.arange(count)[:, None] * sequence
+    return tokens[starts + np.arange(sequence + 1)[None, :]] if count else np.empty((0, sequence + 1), np.int32)
+
+
+@dataclass(frozen=True)
+class MarkovSource:
+    """A first-order Markov chain over a few symbols, whose entropy rate is known exactly."""
+
+    transitions: npt.NDArray[np.float64]
+    """(symbols, symbols) probabilities of the next symbol."""
+
+    @classmethod
+    def default(cls) -> "MarkovSource":
+        """The chain of ``data="markov"``: 16 symbols, rows drawn once from a Dirichlet distribution of weight 0.3."""
+        return cls(np.random.Generator(np.random.PCG64(20_260)).dirichlet(np.full(16, 0.3), size=16))
+
+    @property
+    def stationary(self) -> npt.NDArray[np.float64]:
+        """Long-run share of each symbol: the left eigenvector of ``transitions`` for eigenvalue 1."""
+        size = len(self.transitions)
+        system = np.vstack([self.transitions.T - np.eye(size), np.ones(size)])
+        solution: npt.NDArray[np.float64] = np.linalg.lstsq(system, np.append(np.zeros(size), 1.0), rcond=None)[0]
+        return solution
+
+    @property
+    def entropy_rate(self) -> float:
+        """Nats a symbol: Σᵢ πᵢ Σⱼ −pᵢⱼ ln pᵢⱼ (Cover & Thomas, «Elements of Information Theory», theorem 4.2.4)."""
+        p = self.transitions
+        logs = np.log(p, out=np.zeros_like(p), where=p > 0)
+        return float(-(self.stationary[:, None] * p * logs).sum())
+
+    def draw(self, windows: int, length: int, seed: int) -> Tokens:
+        """``windows`` independent sequences of ``length`` symbols, each started from the stationary distribution."""
+        random = np.random.Generator(np.random.PCG64(seed)).random((windows, length))
+        symbols = np.empty((windows, length), np.int32)
+        last = len(self.transitions) - 1
+        symbols[:, 0] = np.minimum(np.searchsorted(np.cumsum(self.stationary), random[:, 0]), last)
+        cumulative = np.cumsum(self.transitions, axis=1)
+        for step in range(1, length):
+            rows = cumulative[symbols[:, step - 1]]
+            symbols[:, step] = np.minimum((rows < random[:, step, None]).sum(axis=1), last)
+        return symbols
+
+    def nll(self, windows: Tokens) -> float:
+        """Mean nats a token that the chain itself spends on ``windows`` (first tokens are given)."""
+        chosen = self.transitions[windows[:, :-1], windows[:, 1:]]
+        return float(-np.log(chosen).mean())
+
+
+def _markov(scenario: Scenario) -> Corpus:
+    source = MarkovSource.default()
+    length = scenario.sequence + 1
+    train = source.draw(scenario.steps * scenario.batch, length, seed=2 * scenario.seed)
+    held_out = source.draw(max(1, scenario.eval_sequences), length, seed=2 * scenario.seed + 1)
+    return Corpus(train, held_out, f"markov-{len(source.transitions)}", source.nll(held_out))
+
+
+def updates_per_epoch(windows: int, batch: int) -> int:
+    """Updates of one pass; the last may be a part of a batch."""
+    return math.ceil(windows / batch)
+
+
+def sample_order(windows: int, batch: int, steps: int, seed: int) -> npt.NDArray[np.int64]:
+    """Which window stands where in each update's batch.
+
+    Every epoch is a new permutation. Its last batch is filled up with −1, rows that weigh nothing, so that nothing is
+    carried over the end of an epoch and nothing is dropped.
+
+    Returns:
+        (steps, batch) indices of windows, or −1.
+    """
+    per_epoch = updates_per_epoch(windows, batch)
+    order = np.full((math.ceil(steps / per_epoch), per_epoch * batch), -1, np.int64)
+    for epoch, row in enumerate(order):
+        row[:windows] = np.random.Generator(np.random.PCG64([seed, epoch])).permutation(windows)
+    return order.reshape(-1, batch)[:steps]
+
+
+def evenly_spaced(windows: Tokens, count: int) -> Tokens:
+    """At most ``count`` windows, spread over the whole split."""
+    if len(windows) <= count:
+        return windows
+    return windows[np.linspace(0, len(windows) - 1, count).round().astype(np.int64)]

@@ -1,0 +1,48 @@
+"""Where a run was measured: what its numeric values depend on, and which machine its times belong to."""
+
+import hashlib
+import platform
+from pathlib import Path
+
+import psutil
+from pydantic import BaseModel, ConfigDict
+
+
+class Environment(BaseModel):
+    """What numeric values depend on; a baseline remembers it, and a verdict names what changed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    hardware: str
+    architecture: str
+    mindspore: str
+    data: str
+
+    def differences(self, other: "Environment") -> list[str]:
+        """What differs, as ``name: ours → theirs``."""
+        mine, theirs = self.model_dump(), other.model_dump()
+        return [f"{name}: {mine[name]} → {theirs[name]}" for name in mine if mine[name] != theirs[name]]
+
+
+def processor() -> str:
+    """The processor's model name, without the machine's."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return " ".join(line.partition(":")[2].split())
+    except OSError:
+        pass
+    return platform.machine()
+
+
+def machine_key(device: str, cores: int) -> str:
+    """Names the kind of machine that a time belongs to: processor, cores and memory, no host name.
+
+    Args:
+        device: model of the device that trains.
+        cores: cores that this process may use.
+    """
+    memory = round(psutil.virtual_memory().total / 2**30)
+    words = "".join(c if c.isalnum() else "-" for c in device.lower()).strip("-")
+    digest = hashlib.sha256(f"{device}|{processor()}|{cores}|{memory}".encode()).hexdigest()[:6]
+    return f"{words[:40]}-{cores}c-{memory}g-{digest}"

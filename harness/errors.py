@@ -1,0 +1,37 @@
+"""Errors that the harness reports to its user: one or two lines that name the value and the remedy."""
+
+
+class HarnessError(Exception):
+    """Base of every error that is the user's to mend; shown without a traceback."""
+
+
+class ScenarioError(HarnessError, ValueError):
+    """A scenario or layout that can't work."""
+
+
+class DataError(HarnessError):
+    """Training data that is missing, unreadable or too short."""
+
+
+class LaunchError(HarnessError):
+    """Ranks that could not be started, failed, or did not finish in time."""
+
+
+class PolicyError(HarnessError, ValueError):
+    """A tolerance or lane that can't be applied."""
+
+
+class BaselineError(HarnessError):
+    """A baseline file that can't be read, or an approval that is refused."""
+
+
+class ResultsError(HarnessError):
+    """A results folder or file that can't be written or read."""
+
+
+class HardwareError(HarnessError, ValueError):
+    """A hardware name that the harness does not know."""
+
+
+class Undefined(HarnessError, ValueError):
+    """A value that does not exist (no token, no n-gram, no steady step); the gate says INVALID, never 0."""

@@ -1,0 +1,37 @@
+"""Files that are either the old one or the new one, never a part."""
+
+import os
+import tempfile
+from pathlib import Path
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Writes beside the target, syncs, and renames.
+
+    Raises:
+        OSError: the disk is full or the folder can't be written; the old file is untouched.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def tail(path: Path, lines: int, limit: int = 65_536) -> list[str]:
+    """The last lines of a log, read from at most its last ``limit`` bytes; empty where there is none."""
+    try:
+        with path.open("rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - limit))
+            content = file.read()
+    except OSError:
+        return []
+    return content.decode("utf-8", "replace").splitlines()[-lines:]

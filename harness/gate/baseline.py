@@ -1,0 +1,143 @@
+"""Approved values on disk: one JSON file a test, sorted, one value a line."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from harness.environment import Environment
+from harness.errors import BaselineError
+from harness.files import write_atomically
+from harness.run import Run
+
+SCHEMA = 1
+
+_STRICT = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
+
+
+class Approval(BaseModel):
+    """Who accepted these values, and why."""
+
+    model_config = _STRICT
+
+    by: str
+    when: str
+    """UTC, ISO 8601."""
+
+    reason: str
+    commit: str
+    """Commit at which the values were measured; ``""`` outside a repository."""
+
+    replaces: dict[str, float] = Field(default_factory=dict)
+    """Scalars that this approval changed, with the values they had."""
+
+
+class Record(BaseModel):
+    """Values of one labelled run of a test; a candidate until it carries an approval."""
+
+    model_config = _STRICT
+
+    scenario_hash: str
+    scenario: dict[str, Any]
+    """For the message when another scenario comes along."""
+
+    environment: Environment
+    metrics: dict[str, float] = Field(default_factory=dict)
+    """``numeric`` and ``ratio`` scalars."""
+
+    curves: dict[str, list[float]] = Field(default_factory=dict)
+    machines: dict[str, dict[str, list[float]]] = Field(default_factory=dict)
+    """Machine key → ``machine`` metric → one sample a run."""
+
+    approved: Approval | None = None
+
+
+class BaselineFile(BaseModel):
+    """All labelled runs of one test."""
+
+    model_config = _STRICT
+
+    schema_version: int = SCHEMA
+    runs: dict[str, Record]
+
+
+def baseline_path(nodeid: str, hardware: str) -> Path:
+    """Where a test's baseline stands, relative to the baselines folder.
+
+    ``suites/training/test_loss.py::test_falls[cpu]`` → ``cpu/training/test_loss/test_falls.json``. Parameters other
+    than the hardware become part of the file's name.
+
+    Raises:
+        BaselineError: a part would leave the folder or is no file name.
+    """
+    file, _, rest = nodeid.partition("::")
+    module = Path(file).with_suffix("")
+    parts = module.parts[1:] if module.parts[:1] == ("suites",) else module.parts
+    name, _, parameters = rest.replace("::", ".").partition("[")
+    others = [p for p in parameters.rstrip("]").split("-") if p and p != hardware]
+    file_name = "-".join([name, *(re.sub(r"[^A-Za-z0-9_.+]", "_", p) for p in others)])
+    for part in (*parts, file_name):
+        if not _NAME.fullmatch(part):
+            raise BaselineError(f"{nodeid!r} can't name a baseline file: {part!r} is not a plain file name")
+    return Path(hardware, *parts, f"{file_name}.json")
+
+
+def read(path: Path) -> BaselineFile | None:
+    """A baseline file; None where there is none.
+
+    Raises:
+        BaselineError: it is empty, corrupt, or of a newer schema.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise BaselineError(f"baseline {path.name} can't be read: {error}; restore it from version control") from None
+    try:
+        content = json.loads(text)
+        version = content["schema_version"] if isinstance(content, dict) else None
+        if isinstance(version, int) and version > SCHEMA:
+            raise BaselineError(
+                f"baseline {path.name} has schema {version}, newer than this harness's {SCHEMA}: upgrade mindspore-harness"
+            )
+        return BaselineFile.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        what = f"{where}: {first['msg']}"
+    except (ValueError, KeyError) as error:
+        what = "it is empty" if not text.strip() else f"{type(error).__name__}: {error}"
+    raise BaselineError(f"baseline {path.name} is corrupt ({what}); restore it from version control or approve anew")
+
+
+def write(path: Path, content: BaselineFile) -> None:
+    """Replaces a baseline file, or leaves the old one.
+
+    Raises:
+        OSError: it can't be written.
+    """
+    plain = content.model_dump(mode="json", exclude_none=True)
+    write_atomically(path, json.dumps(plain, indent=1, sort_keys=True) + "\n")
+
+
+def candidate(run: Run, metrics: dict[str, float], curves: dict[str, list[float]], times: dict[str, float]) -> Record:
+    """What approving a run would store.
+
+    Args:
+        run: gives scenario, environment and machine.
+        metrics: ``numeric`` and ``ratio`` scalars that were checked.
+        curves: curves that were checked.
+        times: ``machine`` scalars that were checked.
+    """
+    return Record(
+        scenario_hash=run.description.hash,
+        scenario=run.scenario,
+        environment=run.environment,
+        metrics=metrics,
+        curves=curves,
+        machines={run.machine: {name: [value] for name, value in times.items()}} if times else {},
+    )

@@ -1,0 +1,77 @@
+"""Collects the verdicts of one test and what approving its runs would store."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from harness.errors import PolicyError
+from harness.gate.baseline import BaselineFile, Record, candidate
+from harness.gate.judge import judge
+from harness.gate.policy import Overrides, check_overrides, find_metric
+from harness.gate.verdict import Verdict
+from harness.metrics.registry import METRICS
+from harness.run import Run
+
+
+class Gate:
+    """The ``gate`` fixture. Checks collect; the test fails once, at its end."""
+
+    def __init__(self, baseline: BaselineFile | None, configured: Overrides) -> None:
+        self.baseline = baseline
+        self.configured = configured
+        self.verdicts: list[Verdict] = []
+        self.candidates: dict[str, Record] = {}
+
+    def check(
+        self,
+        run: Run,
+        label: str = "run",
+        *,
+        only: Iterable[str] | None = None,
+        ratios: Mapping[str, float] | None = None,
+        policy: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> list[Verdict]:
+        """Compares a run with its baseline.
+
+        Args:
+            run: what the trainer returned.
+            label: names the run among those of one test.
+            only: metrics and curves to check; all by default.
+            ratios: further values of scope ``ratio``, by metric name (``step_time_ratio`` …).
+            policy: tolerances of this test alone, by metric or scope.
+
+        Returns:
+            This run's verdicts; those that fail also fail the test.
+
+        Raises:
+            PolicyError: a metric is unknown, a tolerance can't be applied, or the label was used before.
+        """
+        if label in self.candidates:
+            raise PolicyError(f"label {label!r} was checked before in this test; give each run a label of its own")
+        check_overrides(policy or {})
+        wanted = None if only is None else {find_metric(name).name for name in only} | set(ratios or {})
+        record = self._candidate(run, wanted, dict(ratios or {}))
+        approved = self.baseline.runs.get(label) if self.baseline else None
+        verdicts = judge(record, run, approved, wanted, self.configured, policy or {})
+        verdicts = [verdict.model_copy(update={"label": label}) for verdict in verdicts]
+        self.candidates[label] = record
+        self.verdicts += verdicts
+        return verdicts
+
+    @property
+    def failures(self) -> list[Verdict]:
+        """Verdicts that fail the test, worst first."""
+        return sorted((v for v in self.verdicts if v.fails), key=lambda v: v.rank)
+
+    def _candidate(self, run: Run, wanted: set[str] | None, ratios: dict[str, float]) -> Record:
+        def asked(name: str) -> bool:
+            return wanted is None or name in wanted
+
+        scalars = {name: value for name, value in run.metrics.items() if asked(name)}
+        times = {name: value for name, value in scalars.items() if METRICS[name].scope == "machine"}
+        metrics = {name: value for name, value in scalars.items() if name not in times}
+        for name, value in ratios.items():
+            if find_metric(name).scope != "ratio":
+                raise PolicyError(f"{name!r} is no ratio; ratios are named <metric>_ratio")
+            metrics[name] = value
+        curves = {name: values for name, values in run.curves.items() if asked(name)}
+        return candidate(run, metrics, curves, times)

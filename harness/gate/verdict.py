@@ -1,0 +1,83 @@
+"""What the gate says of one metric."""
+
+from enum import Enum
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Status(str, Enum):
+    """Every outcome there is; nothing is ever silently passed."""
+
+    PASS = "PASS"  # noqa: S105
+    IMPROVED = "IMPROVED"
+    REGRESSED = "REGRESSED"
+    NO_BASELINE = "NO_BASELINE"
+    ENVIRONMENT_CHANGED = "ENVIRONMENT_CHANGED"
+    INCONCLUSIVE = "INCONCLUSIVE"
+    INVALID = "INVALID"
+    XFAIL = "XFAIL"
+    XPASS = "XPASS"
+
+
+WORST_FIRST = (
+    Status.INVALID,
+    Status.REGRESSED,
+    Status.ENVIRONMENT_CHANGED,
+    Status.XPASS,
+    Status.NO_BASELINE,
+    Status.INCONCLUSIVE,
+    Status.XFAIL,
+    Status.IMPROVED,
+    Status.PASS,
+)
+"""Order of every table."""
+
+_HARMLESS = (Status.PASS, Status.IMPROVED, Status.XFAIL)
+
+
+class Verdict(BaseModel):
+    """One metric of one run, judged."""
+
+    model_config = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
+
+    metric: str
+    status: Status
+    reason: str = ""
+    """Why; empty for a plain PASS."""
+
+    label: str = ""
+    """Which of a test's runs."""
+
+    unit: str = ""
+    scope: str = "numeric"
+    lane: Literal["gating", "advisory"] = "gating"
+    value: float | None = None
+    """The scalar, or the curve at ``step``."""
+
+    baseline: float | None = None
+    step: int | None = None
+    """Of a curve: the first deviating step, from 1, or else the last."""
+
+    @property
+    def change(self) -> float | None:
+        """Relative change against the baseline; None where the baseline is zero or missing."""
+        if self.value is None or not self.baseline:
+            return None
+        return (self.value - self.baseline) / abs(self.baseline)
+
+    @property
+    def fails(self) -> bool:
+        """Whether the test fails for it.
+
+        A time that this machine has no baseline for can't be judged here, and says so; everything else that is not
+        known to be good fails.
+        """
+        if self.lane == "advisory" or self.status in _HARMLESS:
+            return False
+        return not (self.status is Status.NO_BASELINE and self.scope == "machine")
+
+    @property
+    def rank(self) -> tuple[bool, int, str, str]:
+        """Sort key: what fails first, then the worst status."""
+        return not self.fails, WORST_FIRST.index(self.status), self.label, self.metric

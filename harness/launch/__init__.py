@@ -1,0 +1,111 @@
+"""Starts the ranks of a scenario, watches them, and brings every report home."""
+
+import os
+import platform
+import re
+import sys
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from harness.environment import machine_key
+from harness.errors import LaunchError, ScenarioError
+from harness.faults import Fault
+from harness.files import tail
+from harness.launch import local, msrun
+from harness.launch.request import Request, report_file
+from harness.launch.supervise import Job, Progress, supervise
+from harness.run import RankReport, Run, assemble
+from harness.scenario import Scenario
+
+LAUNCHERS = {"local": local.command, "msrun": msrun.command}
+
+_PEAK = re.compile(r"actual peak used mem:(\d+)M")
+
+
+def train(
+    scenario: Scenario,
+    hardware: str,
+    root: Path,
+    folder: Path,
+    deadline: float,
+    fault: Fault | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Runs a scenario as real processes.
+
+    Args:
+        scenario: what to train.
+        hardware: ``cpu``, ``gpu`` or ``ascend``.
+        root: folder of the user's modules and relative text files.
+        folder: a folder of this run's own; logs and reports stay in it.
+        deadline: seconds that the ranks may take.
+        fault: planted into the training, to see it caught.
+        progress: told of the last step now and then.
+
+    Raises:
+        ScenarioError: the trainer can't run this layout or precision on this hardware.
+        LaunchError: a rank failed, or did not finish in time.
+    """
+    check_supported(scenario, hardware)
+    ranks = scenario.layout.world_size
+    folder = folder.resolve()
+    Request(
+        scenario=scenario.to_dict(), hardware=hardware, root=str(root.resolve()), fault=str(fault) if fault else None
+    ).write(folder)
+    with LAUNCHERS["local" if ranks == 1 else "msrun"](ranks, folder) as command:
+        supervise(Job(command, ranks, folder, rank_environment(ranks), deadline), progress)
+    reports = [_report(folder, rank, scenario, hardware) for rank in range(ranks)]
+    machine = machine_key(reports[0].device, len(os.sched_getaffinity(0)))
+    return assemble(scenario, hardware, platform.machine(), machine, reports, str(fault) if fault else None)
+
+
+def check_supported(scenario: Scenario, hardware: str) -> None:
+    """Refuses what the explicit engine does not do.
+
+    Raises:
+        ScenarioError: names the field.
+    """
+    layout = scenario.layout
+    for name in ("tp", "pp", "optimizer_sharding"):
+        if getattr(layout, name) not in (1, False):
+            raise ScenarioError(
+                f"layout.{name}={getattr(layout, name)}: this trainer is data parallel only; use layout.dp"
+            )
+    if hardware == "cpu" and scenario.precision == "bfloat16":
+        raise ScenarioError(
+            "precision='bfloat16': MindSpore 2.10 has no bfloat16 matmul on CPU; use float32 or float16"
+        )
+
+
+def rank_environment(ranks: int) -> dict[str, str]:
+    """Environment of every rank: its share of the cores, pool statistics at exit, unbuffered logs."""
+    environment = dict(os.environ)
+    cores = len(os.sched_getaffinity(0))
+    environment |= {
+        "OMP_NUM_THREADS": str(max(1, cores // ranks)),
+        "MS_DEV_RUNTIME_CONF": "memory_statistics:True",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONHASHSEED": "0",
+        # msrun starts «python», whichever comes first.
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}",
+    }
+    environment.setdefault("GLOG_v", "3")
+    for name in ("RANK_ID", "RANK_SIZE", "MS_ROLE", "MS_WORKER_NUM", "MS_COMPILER_CACHE_ENABLE"):
+        environment.pop(name, None)
+    return environment
+
+
+def _report(folder: Path, rank: int, scenario: Scenario, hardware: str) -> RankReport:
+    path = report_file(folder, rank)
+    try:
+        report = RankReport.model_validate_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValidationError) as error:
+        raise LaunchError(f"rank {rank} left no readable report: {error}") from None
+    if report.scenario_hash != scenario.hash or report.rank != rank:
+        raise LaunchError(f"rank {rank} reported on scenario {report.scenario_hash}, not {scenario.hash}")
+    if hardware == "cpu":
+        # MindSpore's CPU pool tells its peak at exit only, in the log.
+        peaks = _PEAK.findall("\n".join(tail(folder / f"rank-{rank}.log", 200)))
+        report = report.model_copy(update={"peak_memory": float(peaks[-1]) if peaks else None})
+    return report

@@ -1,0 +1,25 @@
+"""Several ranks on this machine, started by MindSpore's msrun."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.launch import rank
+from harness.launch.ports import reserved_port
+
+
+@contextmanager
+def command(ranks: int, folder: Path) -> Iterator[list[str]]:
+    """The command line that starts ``ranks`` ranks of ``folder``; their port is ours until the context ends."""
+    with reserved_port() as port:
+        yield [
+            str(Path(sys.executable).parent / "msrun"),
+            f"--worker_num={ranks}",
+            f"--local_worker_num={ranks}",
+            f"--master_port={port}",
+            f"--log_dir={folder / 'msrun'}",
+            "--join=True",
+            rank.__file__,
+            str(folder),
+        ]

@@ -1,0 +1,53 @@
+"""Stands between a launcher and a rank: starts it, keeps its log, and leaves how it ended.
+
+Run as a script and with the standard library alone, because the launcher that starts it may be any, and because the
+launcher, not the harness, is its parent: its exit status would be lost otherwise.
+"""
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+
+
+def end_with_parent() -> None:
+    """Asks Linux to kill this process when the one that started it is gone."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def main(folder: Path) -> int:
+    """Runs one rank to its end."""
+    scheduler = os.environ.get("MS_ROLE") == "MS_SCHED"
+    name = "scheduler" if scheduler else f"rank-{os.environ.get('RANK_ID', '0')}"
+    end_with_parent()
+    # SIGTERM reaches the whole group; the rank ends by it, and this process stays to say so.
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    with (folder / f"{name}.log").open("wb") as log:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "harness.trainer", str(folder)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            preexec_fn=end_with_parent,
+        )
+    write(folder / f"{name}.pid", f"{child.pid}")
+    status = child.wait()
+    write(folder / f"{name}.exit", f"{status}")
+    return status if status >= 0 else 128 - status
+
+
+def write(path: Path, text: str) -> None:
+    """Leaves a whole file or none."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(text)
+    part.replace(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))

@@ -1,0 +1,37 @@
+"""What a rank process is asked to do, and the names of the files through which it answers."""
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+REQUEST = "request.json"
+PROGRESS = "progress"
+
+
+class Request(BaseModel):
+    """One run, as its ranks read it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    scenario: dict[str, Any]
+    hardware: str
+    root: str
+    """Folder that the user's modules and relative text files are found in."""
+
+    fault: str | None = None
+
+    def write(self, folder: Path) -> None:
+        """Leaves the request where the ranks look for it."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / REQUEST).write_text(self.model_dump_json(indent=2), encoding="utf-8")
+
+    @classmethod
+    def read(cls, folder: Path) -> "Request":
+        """The request of a run folder."""
+        return cls.model_validate_json((folder / REQUEST).read_text(encoding="utf-8"))
+
+
+def report_file(folder: Path, rank: int) -> Path:
+    """Where a rank leaves its report, complete or not at all."""
+    return folder / f"rank-{rank}.json"

@@ -1,0 +1,162 @@
+"""Watches ranks until all have reported, one fails, or the deadline passes; then nothing of theirs is left running."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+from harness.errors import LaunchError
+from harness.files import tail
+from harness.launch.request import PROGRESS, report_file
+
+POLL_SECONDS = 0.1
+TERM_SECONDS = 2.0
+LAUNCHER_SECONDS = 3.0
+"""How long ranks may go on after their launcher is gone."""
+
+LOG_LINES = 30
+
+Progress = Callable[[int, float], None]
+"""Called with the last step's number and loss."""
+
+
+class RankFailure(LaunchError):
+    """A run that did not end well: how each rank ended, and what the failing one wrote last."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Ranks to start in a folder of their own."""
+
+    command: list[str]
+    ranks: int
+    folder: Path
+    environment: Mapping[str, str]
+    deadline: float
+    """Seconds that the ranks may take."""
+
+
+def supervise(job: Job, progress: Progress | None = None) -> None:
+    """Starts the ranks and returns when all have reported.
+
+    Raises:
+        RankFailure: a rank exited with an error, was killed, ended without a report, or the deadline passed.
+    """
+    with (job.folder / "launcher.log").open("wb") as log:
+        launcher = subprocess.Popen(
+            job.command,
+            cwd=job.folder,
+            env=dict(job.environment),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        _watch(job, launcher, progress)
+    finally:
+        _end(launcher)
+
+
+def _watch(job: Job, launcher: subprocess.Popen[bytes], progress: Progress | None) -> None:
+    end = time.monotonic() + job.deadline
+    launcher_gone: float | None = None
+    while True:
+        statuses = [_status(job.folder, rank) for rank in range(job.ranks)]
+        failed = [rank for rank, status in enumerate(statuses) if status not in (None, 0)]
+        silent = [r for r, status in enumerate(statuses) if status == 0 and not report_file(job.folder, r).exists()]
+        if failed or silent:
+            # Ranks that wait for a dead one often fail a moment later: let them, so that the message tells all.
+            time.sleep(POLL_SECONDS)
+            raise _failure(job, "a rank failed" if failed else "a rank ended without a report", (failed or silent)[0])
+        if all(status == 0 for status in statuses):
+            return
+        now = time.monotonic()
+        if now > end:
+            running = statuses.index(None)
+            raise _failure(job, f"the deadline of {job.deadline:g} s passed", running, launcher)
+        if launcher.poll() is not None:
+            launcher_gone = launcher_gone or now
+            if now > launcher_gone + LAUNCHER_SECONDS:
+                raise _failure(job, f"the launcher ended with {launcher.returncode}", statuses.index(None))
+        if progress:
+            _show(job.folder, progress)
+        time.sleep(POLL_SECONDS)
+
+
+def _status(folder: Path, rank: int) -> int | None:
+    """Exit status of a rank, negative for a signal; None while it runs or where nobody could record it."""
+    try:
+        return int((folder / f"rank-{rank}.exit").read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _show(folder: Path, progress: Progress) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        step, loss = (folder / PROGRESS).read_text().split()
+        progress(int(step), float(loss))
+
+
+def _failure(job: Job, what: str, guilty: int, hung: subprocess.Popen[bytes] | None = None) -> RankFailure:
+    """What to raise. A hung job is ended first, so that its ranks log where they are."""
+    said = [_describe(_status(job.folder, rank)) for rank in range(job.ranks)]
+    if hung is not None:
+        _end(hung)
+    lines = tail(job.folder / f"rank-{guilty}.log", LOG_LINES) or tail(job.folder / "launcher.log", LOG_LINES)
+    ended = "; ".join(f"rank {rank} {text}" for rank, text in enumerate(said))
+    step = _last_step(job.folder)
+    body = "\n".join(f"  | {line}" for line in lines)
+    return RankFailure(f"{what}: {ended}; {step}\nrank {guilty} wrote last:\n{body}")
+
+
+def _last_step(folder: Path) -> str:
+    try:
+        return f"last step seen: {int((folder / PROGRESS).read_text().split()[0])}"
+    except (OSError, ValueError, IndexError):
+        return "no step was finished"
+
+
+def _describe(status: int | None) -> str:
+    if status is None:
+        return "was still running"
+    if status >= 0:
+        return f"exited with {status}"
+    with contextlib.suppress(ValueError):
+        return f"was killed by {signal.Signals(-status).name}"
+    return f"was killed by signal {-status}"
+
+
+def _end(launcher: subprocess.Popen[bytes]) -> None:
+    """Ends the launcher and all it started, by process group: TERM, then KILL."""
+    processes = []
+    with contextlib.suppress(psutil.NoSuchProcess):
+        processes = psutil.Process(launcher.pid).children(recursive=True)
+    groups = {launcher.pid}
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):
+            groups.add(os.getpgid(process.pid))
+    groups.discard(os.getpgid(0))
+    for number, seconds in ((signal.SIGTERM, TERM_SECONDS), (signal.SIGKILL, TERM_SECONDS)):
+        for group in groups:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(group, number)
+        if _gone(launcher, processes, seconds):
+            break
+
+
+def _gone(launcher: subprocess.Popen[bytes], processes: list[psutil.Process], seconds: float) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        launcher.poll()
+        alive = [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
+        if launcher.returncode is not None and not alive:
+            return True
+        time.sleep(0.02)
+    return False

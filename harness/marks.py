@@ -1,0 +1,36 @@
+"""Decorators of suite tests: the hardware they run on and the devices they need."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import pytest
+
+from harness.devices import check_hardware
+from harness.errors import HardwareError
+
+Test = TypeVar("Test", bound=Callable[..., Any])
+
+
+def hardware(*names: str) -> Callable[[Test], Test]:
+    """Makes one instance of a test for each named hardware, each carrying only that mark.
+
+    Raises:
+        HardwareError: a name is unknown, or none is given.
+    """
+    if not names:
+        raise HardwareError("@hardware needs at least one of cpu, gpu, ascend")
+    parameters = [pytest.param(name, marks=getattr(pytest.mark, check_hardware(name)), id=name) for name in names]
+
+    def decorate(test: Test) -> Test:
+        pytest.mark.usefixtures("hardware")(test)
+        pytest.mark.parametrize("hardware", parameters, indirect=True)(test)
+        return test
+
+    return decorate
+
+
+def cards(count: int) -> pytest.MarkDecorator:
+    """States how many devices (on CPU: processes) a test needs; with fewer it is skipped."""
+    if not isinstance(count, int) or count < 1:
+        raise HardwareError(f"@cards needs a whole number of at least 1, not {count!r}")
+    return pytest.mark.cards(count)

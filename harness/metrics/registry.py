@@ -1,0 +1,108 @@
+"""Every metric of the harness: its name, unit, direction, scope and default tolerances."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Direction = Literal["higher", "lower", "match"]
+Scope = Literal["numeric", "machine", "ratio"]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One thing that is measured."""
+
+    name: str
+    """The field's standard term; the same in code, JSON and reports."""
+
+    unit: str
+    """Unit of the value; ``""`` for a bare number."""
+
+    direction: Direction
+    """Which way is better; ``match`` means that any change is a fault."""
+
+    scope: Scope
+    """On what the value depends: ``numeric`` on hardware type, architecture and MindSpore version; ``machine`` on the
+    very machine; ``ratio`` divides two measurements of one session and travels between machines."""
+
+    relative: float
+    """Default tolerance as a share of the baseline."""
+
+    absolute: float = 0.0
+    """Default tolerance in the metric's unit; the larger of the two tolerances holds."""
+
+    deviating_steps: int = 0
+    """Default number of steps of a curve that may leave the tolerance."""
+
+    curve: bool = False
+    """Whether there is one value a step."""
+
+    digits: Literal["float32", "float64", "integer"] = "float32"
+    """Format in which the value is computed; a tolerance below its spacing is refused."""
+
+    description: str = ""
+    """One line for reports and documentation."""
+
+
+def ratio(metric: str) -> Metric:
+    """The metric that divides two runs' values of ``metric``, named ``<metric>_ratio``."""
+    base = METRICS[metric]
+    relative = 0.25 if base.scope == "machine" else base.relative
+    description = f"{base.name} of one run divided by that of another."
+    name = f"{metric}_ratio"
+    return Metric(name, "", base.direction, "ratio", relative, digits="float64", description=description)
+
+
+# fmt: off
+_CURVES = (
+    # Another vector width moved losses by at most 1e-7 and norms by 4e-6 over 40 steps (docs/tolerances.md).
+    Metric("loss", "nat", "match", "numeric", 2e-4, curve=True,
+           description="Token-weighted cross-entropy of each step."),
+    Metric("grad_norm", "", "match", "numeric", 1e-3, 1e-5, curve=True,
+           description="Global norm of the reduced gradient, before clipping."),
+    Metric("update_norm", "", "match", "numeric", 1e-3, 1e-6, curve=True,
+           description="Global norm of each update of the parameters."),
+    Metric("learning_rate", "", "match", "numeric", 1e-6, digits="float64", curve=True,
+           description="Learning rate of each step."),
+    Metric("perplexity_curve", "", "match", "numeric", 1e-3, digits="float64", curve=True,
+           description="Held-out perplexity at each evaluation during training."),
+)
+
+_TEXT = (
+    Metric("validation_perplexity", "", "lower", "numeric", 1e-3, digits="float64",
+           description="exp of the token-weighted loss on the held-out split."),
+    # Sampled text is discrete: one flipped token changes the rest of a continuation, so these bounds are statistical.
+    Metric("distinct_1", "", "higher", "numeric", 0.2, 0.02, digits="float64",
+           description="Unique / total tokens of the sampled continuations."),
+    Metric("distinct_2", "", "higher", "numeric", 0.2, 0.05, digits="float64",
+           description="Unique / total 2-grams."),
+    Metric("distinct_3", "", "higher", "numeric", 0.2, 0.05, digits="float64",
+           description="Unique / total 3-grams."),
+    Metric("repetition", "", "lower", "numeric", 0.2, 0.1, digits="float64",
+           description="1 − distinct_3: share of 3-grams that occurred before."),
+)
+
+_COUNTS = (
+    Metric("parameters", "", "match", "numeric", 0.0, digits="integer",
+           description="Trainable values of the model."),
+    Metric("training_flops", "FLOP", "match", "numeric", 0.0, digits="float64",
+           description="Model FLOPs of one step; recomputation does not count."),
+    Metric("diverged_replicas", "", "match", "numeric", 0.0, digits="integer",
+           description="Data-parallel ranks whose parameters differ from rank 0's after training."),
+    Metric("peak_memory", "MiB", "lower", "numeric", 0.05, 2.0, digits="float64",
+           description="Largest peak of MindSpore's memory pool over the ranks; on CPU in steps of 1 MiB."),
+)
+
+_TIMES = (
+    Metric("throughput", "token/s", "higher", "machine", 0.15, digits="float64",
+           description="Tokens a second over the steady window."),
+    Metric("step_time", "s", "lower", "machine", 0.15, digits="float64",
+           description="Mean seconds of a step over the steady window."),
+    Metric("compile_time", "s", "lower", "machine", 0.5, 1.0, digits="float64",
+           description="Seconds of the first step beyond a steady one."),
+    Metric("achieved_flops", "FLOP/s", "higher", "machine", 0.15, digits="float64",
+           description="Model FLOPs divided by the step time."),
+)
+# fmt: on
+
+METRICS = {metric.name: metric for metric in (*_CURVES, *_TEXT, *_COUNTS, *_TIMES)}
+"""All metrics by name."""

@@ -1,0 +1,218 @@
+"""The pytest plugin: hooks and fixtures that hand everything on."""
+
+import os
+import sys
+import uuid
+from collections.abc import Generator
+from contextlib import AbstractContextManager, nullcontext
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.configuration import read_overrides
+from harness.devices import HARDWARE, Devices, find
+from harness.errors import HardwareError, HarnessError
+from harness.faults import FAULTS, Fault
+from harness.gate import baseline
+from harness.gate.checks import Gate
+from harness.gate.policy import Overrides
+from harness.gate.verdict import Verdict
+from harness.launch.supervise import Progress
+from harness.report.terminal import failure_text, number, session_summary
+from harness.reporter import Reporter, record
+from harness.scenario import Scenario
+from harness.session import Session, ShowProgress, Trainer
+
+SESSION = pytest.StashKey[Session]()
+REPORTER = pytest.StashKey[Reporter]()
+OVERRIDES = pytest.StashKey[Overrides]()
+_found: dict[str, Devices] = {}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the harness's options."""
+    group = parser.getgroup("harness", "mindspore-harness")
+    group.addoption("--require-hardware", action="store_true", help="fail, not skip, where the hardware is missing")
+    group.addoption("--results", metavar="DIR", help="folder of results (default: .harness in the root folder)")
+    group.addoption("--baselines", metavar="DIR", help="folder of baselines (default: baselines in the root folder)")
+    group.addoption("--deadline", type=float, default=600.0, metavar="SECONDS", help="longest time of one run")
+    group.addoption(
+        "--plant", metavar="FAULT[=AMOUNT]", help=f"plant a fault into every run, to see it caught: {', '.join(FAULTS)}"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Registers marks and settles where this session's files go."""
+    for name in HARDWARE:
+        config.addinivalue_line("markers", f"{name}: runs on {name} (set by @hardware)")
+    config.addinivalue_line("markers", "cards(n): needs n devices, on CPU n processes (set by @cards)")
+    config.addinivalue_line("markers", "nightly: too long for every change; run with -m nightly")
+    try:
+        fault = Fault.parse(config.option.plant) if config.option.plant else None
+        config.stash[OVERRIDES] = read_overrides(config.rootpath)
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from None
+    worker = getattr(config, "workerinput", None)
+    folder = Path(worker["harness_folder"]) if worker else _new_folder(config)
+    progress = _progress(config) if _on_terminal() and not worker else lambda scenario: nullcontext()
+    config.stash[SESSION] = Session(config.rootpath, folder, config.option.deadline, fault, progress)
+    if not worker:
+        config.stash[REPORTER] = Reporter(config.stash[SESSION])
+
+
+def _new_folder(config: pytest.Config) -> Path:
+    results = Path(config.option.results) if config.option.results else config.rootpath / ".harness"
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    return results.absolute() / "runs" / f"{stamp}-{uuid.uuid4().hex[:6]}"
+
+
+def _on_terminal() -> bool:
+    return sys.__stderr__ is not None and sys.__stderr__.isatty() and not os.environ.get("CI")
+
+
+def _progress(config: pytest.Config) -> ShowProgress:
+    from harness.report.progress import bar
+
+    capture = config.pluginmanager.getplugin("capturemanager")
+
+    def show(scenario: Scenario) -> AbstractContextManager[Progress | None]:
+        return bar(scenario, capture.global_and_fixture_disabled() if capture else nullcontext())
+
+    return show
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Tells an xdist worker this session's folder."""
+    node.workerinput["harness_folder"] = str(node.config.stash[SESSION].folder)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Refuses an unwritable results folder before anything is trained."""
+    if config.option.collectonly or not any(_trains(item) and not _missing(item) for item in items):
+        return
+    try:
+        config.stash[SESSION].prepare()
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def _trains(item: pytest.Item) -> bool:
+    return "trainer" in getattr(item, "fixturenames", ())
+
+
+def _missing(item: pytest.Item) -> str:
+    """Why an item can't run here; empty where it can."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    name = parameters.get("hardware")
+    if name not in HARDWARE or not _trains(item):
+        return ""
+    if name not in _found:
+        _found[name] = find(name)
+    found = _found[name]
+    needed = next((mark.args[0] for mark in item.iter_markers("cards")), 1)
+    if not found.count:
+        return found.reason
+    return f"needs {needed} {name} devices, found {found.count}" if found.count < needed else ""
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips what this machine can't run, or fails it where a CI job must have measured something."""
+    reason = _missing(item)
+    if reason and item.config.option.require_hardware:
+        pytest.fail(f"{reason} (--require-hardware)", pytrace=False)
+    if reason:
+        pytest.skip(reason)
+
+
+@pytest.fixture
+def hardware(request: pytest.FixtureRequest) -> str:
+    """The hardware of this instance of the test."""
+    name: str | None = getattr(request, "param", None)
+    if name is None:
+        raise HardwareError(f'{request.node.name} names no hardware; decorate it with @hardware("cpu", …)')
+    return name
+
+
+@pytest.fixture
+def trainer(request: pytest.FixtureRequest, hardware: str) -> Trainer:
+    """Runs scenarios as real MindSpore processes."""
+    return Trainer(request.config.stash[SESSION], hardware, request.node.nodeid)
+
+
+@pytest.fixture
+def gate(request: pytest.FixtureRequest, hardware: str) -> Gate:
+    """Compares runs with this test's approved baseline; the test fails at its end if any value fell short."""
+    path = baseline.baseline_path(request.node.nodeid, hardware)
+    return Gate(baseline.read(_baselines(request.config) / path), request.config.stash[OVERRIDES])
+
+
+def _baselines(config: pytest.Config) -> Path:
+    return Path(config.option.baselines or config.rootpath / "baselines").absolute()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
+    """Fails a test at its end, once, with every value that fell short."""
+    funcargs = getattr(item, "funcargs", {})
+    checked: Gate | None = funcargs.get("gate") if isinstance(funcargs.get("gate"), Gate) else None
+    if checked is None:
+        return (yield)
+    try:
+        result = yield
+    except BaseException:
+        if checked.failures:
+            item.add_report_section("call", "gate", failure_text(checked.failures))
+        raise
+    finally:
+        item.user_properties += [(f"{v.label}.{v.metric}", _property(v)) for v in checked.verdicts]
+    if not checked.verdicts:
+        pytest.fail("the test asked for the gate and checked nothing: call gate.check(run)", pytrace=False)
+    _keep_candidates(item, checked)
+    if checked.failures:
+        pytest.fail(failure_text(checked.failures), pytrace=False)
+    return result
+
+
+def _property(verdict: Verdict) -> str:
+    return f"{verdict.status.value}: {number(verdict.baseline)} → {number(verdict.value, verdict.unit)}"
+
+
+def _keep_candidates(item: pytest.Item, checked: Gate) -> None:
+    session = item.config.stash[SESSION]
+    if session.fault is None:
+        path = baseline.baseline_path(item.nodeid, item.funcargs["hardware"])  # type: ignore[attr-defined]
+        baseline.write(session.folder / "candidates" / path, baseline.BaselineFile(runs=checked.candidates))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Generator[None, Any, Any]:
+    """Attaches what the gate said to the test's report, which xdist carries to the controller."""
+    report = yield
+    if report.when == "call" or report.outcome != "passed":
+        record(report, item, getattr(item, "funcargs", {}))
+    return report
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Lets the reporter hear of every test; only where results come together, not on a worker."""
+    reporter = session.config.stash.get(REPORTER, None)
+    if reporter:
+        session.config.pluginmanager.register(reporter, "harness-reporter")
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Prints the table of values, worst first."""
+    reporter = config.stash.get(REPORTER, None)
+    if not reporter or not reporter.results.tests:
+        return
+    for problem in reporter.problems:
+        terminalreporter.write_line(f"harness: {problem}", red=True)
+    if not reporter.results.verdicts:
+        return
+    terminal = terminalreporter
+    terminal.section("harness")
+    width = terminal._tw.fullwidth
+    terminal.write(session_summary(reporter.results, width, terminal.hasmarkup, terminal.verbosity > 0))

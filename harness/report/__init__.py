@@ -1,0 +1,1 @@
+"""Shows what was decided; everything comes from one results.json."""

@@ -1,0 +1,103 @@
+"""Gathers what every test reported, from xdist workers too, into results.json as the session goes."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from typing import Any
+
+import pytest
+
+from harness import __version__
+from harness.errors import BaselineError, ResultsError
+from harness.gate.baseline import baseline_path
+from harness.gate.checks import Gate
+from harness.gate.verdict import Verdict
+from harness.results import Attempt, Results, TestResult, anonymous
+from harness.session import Session, Trainer
+
+RECORD = "harness_record"
+
+
+def record(report: pytest.TestReport, item: pytest.Item, funcargs: Mapping[str, Any]) -> None:
+    """Attaches to a report what the controller can't know: verdicts, runs and the baseline's file."""
+    parameters = getattr(getattr(item, "callspec", None), "params", {})
+    if "hardware" not in parameters or not {"trainer", "gate"} & set(getattr(item, "fixturenames", ())):
+        return
+    trainer, gate = funcargs.get("trainer"), funcargs.get("gate")
+    try:
+        path = str(baseline_path(item.nodeid, parameters["hardware"]))
+    except BaselineError:
+        path = ""
+    content = {
+        "hardware": parameters["hardware"],
+        "baseline": path,
+        "runs": trainer.keys if isinstance(trainer, Trainer) else [],
+        "verdicts": [v.model_dump(mode="json") for v in gate.verdicts] if isinstance(gate, Gate) else [],
+    }
+    setattr(report, RECORD, json.dumps(content))
+
+
+class Reporter:
+    """Listens to test reports where they come together."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.problems: list[str] = []
+        started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        self.results = Results(
+            started=started, harness=__version__, fault=str(session.fault) if session.fault else None
+        )
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Adds a finished test and writes what is known so far, so that a killed session keeps it."""
+        text = getattr(report, RECORD, None)
+        if text is None:
+            return
+        content = json.loads(text)
+        test = self._test(report.nodeid, content)
+        attempt = Attempt(
+            outcome=report.outcome if report.when == "call" or report.outcome == "skipped" else "error",
+            seconds=round(report.duration, 3),
+            message=anonymous(_message(report), self.session.root),
+            verdicts=[Verdict.model_validate(v) for v in content["verdicts"]],
+            runs=content["runs"],
+        )
+        if report.when == "teardown":
+            test.attempts.pop()
+        test.add(attempt)
+        for key in attempt.runs:
+            run = self.session.finished(key)
+            if run:
+                self.results.runs[key] = run
+        self._write()
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """A session whose results are lost is not a green one."""
+        if self.problems and not session.exitstatus:
+            session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+    def _test(self, nodeid: str, content: Mapping[str, Any]) -> TestResult:
+        for test in self.results.tests:
+            if test.nodeid == nodeid:
+                return test
+        test = TestResult(nodeid=nodeid, hardware=content["hardware"], baseline=content["baseline"])
+        self.results.tests.append(test)
+        return test
+
+    def _write(self) -> None:
+        if not self.session.folder.exists():
+            return
+        try:
+            self.results.write(self.session.folder)
+        except ResultsError as error:
+            if str(error) not in self.problems:
+                self.problems.append(str(error))
+
+
+def _message(report: pytest.TestReport) -> str:
+    if report.outcome == "passed":
+        return ""
+    if isinstance(report.longrepr, tuple):
+        return str(report.longrepr[2]).removeprefix("Skipped: ")
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return str(crash.message) if crash else str(report.longrepr or "")

@@ -1,0 +1,225 @@
+"""What to train: a frozen, validated, hashable description of one training run."""
+
+import dataclasses
+import difflib
+import hashlib
+import json
+import math
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.errors import ScenarioError
+from harness.layout import Layout
+from harness.models import PRESETS
+
+SEMANTICS = 1
+"""Part of every hash. Raise it when a field's default or meaning changes: all baselines are then asked for anew."""
+
+CHOICES = {
+    "precision": ("float32", "float16", "bfloat16"),
+    "mode": ("graph", "pynative"),
+    "optimizer": ("adamw", "sgd"),
+    "schedule": ("constant", "linear", "cosine"),
+    "recompute": ("none", "full", "middle"),
+}
+_AT_LEAST = {
+    "steps": 1,
+    "batch": 1,
+    "sequence": 2,
+    "accumulation": 1,
+    "micro_batches": 1,
+    "warmup_steps": 0,
+    "seed": 0,
+    "eval_every": 0,
+    "eval_sequences": 0,
+    "samples": 0,
+    "sample_tokens": 1,
+}
+_REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One training run, stated completely: the same scenario and seed give the same numbers.
+
+    Raises:
+        ScenarioError: a value is out of range, or two fields disagree.
+    """
+
+    model: str = "tiny"
+    """A preset of ``harness.models.PRESETS``, or the user's ``package.module:function``, which is called with the
+    scenario and returns a Cell from int32 tokens (batch, sequence) to logits (batch, sequence, vocabulary)."""
+
+    data: str = "text"
+    """``text`` (the prose that MindSpore's wheel ships), ``text:FILE`` (UTF-8, relative to the project), or
+    ``markov`` (a synthetic source of known entropy)."""
+
+    steps: int = 20
+    """Optimizer updates."""
+
+    batch: int = 16
+    """Sequences of one update, over all replicas and accumulation."""
+
+    sequence: int = 128
+    """Tokens of one sequence."""
+
+    accumulation: int = 1
+    """Parts into which each replica splits its share of the batch, one after the other, for one update."""
+
+    micro_batches: int = 1
+    """Micro-batches in flight through the pipeline for each part."""
+
+    precision: str = "float32"
+    """Type of matrix products: ``float32``, ``float16`` or ``bfloat16``; parameters and sums stay float32."""
+
+    mode: str = "graph"
+    """MindSpore's execution mode: ``graph`` or ``pynative``."""
+
+    optimizer: str = "adamw"
+    """``adamw`` (decoupled decay, bias-corrected moments) or ``sgd``."""
+
+    learning_rate: float = 1e-3
+    """Peak learning rate."""
+
+    schedule: str = "cosine"
+    """How the rate goes on after warm-up: ``constant``, ``linear`` to zero, or ``cosine`` to a tenth of the peak."""
+
+    warmup_steps: int = 5
+    """Updates over which the rate rises linearly to its peak."""
+
+    weight_decay: float = 0.1
+    """Decoupled weight decay, times the learning rate, on all matrices (not on norms)."""
+
+    clip_norm: float | None = 1.0
+    """Largest global gradient norm; ``None`` leaves gradients as they are."""
+
+    recompute: str = "none"
+    """Blocks whose activations are computed again in backward: ``none``, ``full``, ``middle`` (not first and last)."""
+
+    layout: Layout = field(default_factory=Layout)
+    """Data, tensor and pipeline parallelism."""
+
+    seed: int = 0
+    """Seed of parameters, data order and sampling."""
+
+    eval_every: int = 0
+    """Updates between evaluations on the held-out split; 0 evaluates once, at the end."""
+
+    eval_sequences: int = 128
+    """Held-out sequences of one evaluation; 0 evaluates never."""
+
+    samples: int = 0
+    """Continuations sampled after training; 0 samples none."""
+
+    sample_tokens: int = 64
+    """Tokens of each sampled continuation."""
+
+    def __post_init__(self) -> None:
+        self._check_types()
+        self._check_values()
+        self._check_combinations()
+
+    def _check_types(self) -> None:
+        for name, low in _AT_LEAST.items():
+            value = getattr(self, name)
+            if not isinstance(value, int) or isinstance(value, bool) or value < low:
+                raise ScenarioError(f"{name} must be a whole number of at least {low}, not {value!r}")
+        for name, choices in CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices:
+                raise ScenarioError(f"{name}={value!r} is unknown; choose one of {', '.join(choices)}")
+        for name in ("learning_rate", "weight_decay", "clip_norm"):
+            value = getattr(self, name)
+            if value is None and name == "clip_norm":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
+                raise ScenarioError(f"{name} must be a finite number of at least 0, not {value!r}")
+            object.__setattr__(self, name, float(value))
+        if not isinstance(self.layout, Layout):
+            raise ScenarioError(f"layout must be a Layout, not {self.layout!r}")
+
+    def _check_values(self) -> None:
+        if self.clip_norm == 0:
+            raise ScenarioError("clip_norm=0 would erase every gradient; use None to clip nothing")
+        if self.model not in PRESETS and not _REFERENCE.fullmatch(self.model):
+            near = difflib.get_close_matches(self.model, PRESETS, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"presets are {', '.join(PRESETS)}"
+            raise ScenarioError(f"model={self.model!r} is neither a preset nor 'package.module:function'; {hint}")
+        if self.data not in ("text", "markov") and not (self.data.startswith("text:") and len(self.data) > 5):
+            raise ScenarioError(f"data={self.data!r} is unknown; use 'text', 'text:FILE' or 'markov'")
+
+    def _check_combinations(self) -> None:
+        parts = self.layout.dp * self.accumulation * self.micro_batches
+        if self.batch % parts:
+            raise ScenarioError(
+                f"batch={self.batch} is not divisible by {parts} (layout.dp={self.layout.dp} × "
+                f"accumulation={self.accumulation} × micro_batches={self.micro_batches}); use a multiple of {parts}"
+            )
+        if self.micro_batches > 1 and self.layout.pp == 1:
+            raise ScenarioError(
+                f"micro_batches={self.micro_batches} and layout.pp=1 disagree: without a pipeline use accumulation"
+            )
+        if self.warmup_steps > self.steps:
+            raise ScenarioError(f"warmup_steps={self.warmup_steps} and steps={self.steps} disagree: it would never end")
+        if self.eval_every and not self.eval_sequences:
+            raise ScenarioError(f"eval_every={self.eval_every} and eval_sequences=0 disagree: nothing to evaluate on")
+        preset = PRESETS.get(self.model)
+        if preset and self.layout.pp > preset.layers:
+            raise ScenarioError(f"layout.pp={self.layout.pp} and model={self.model!r} disagree: {preset.layers} layers")
+
+    @property
+    def tokens_per_step(self) -> int:
+        """Tokens of one update over all replicas."""
+        return self.batch * self.sequence
+
+    @property
+    def hash(self) -> str:
+        """Content hash, 16 hexadecimal digits.
+
+        It covers the fields that differ from their default, so that a field added later leaves old hashes alone;
+        ``SEMANTICS`` covers the defaults themselves.
+        """
+        content = {name: value for name, value in self.to_dict().items() if value != _DEFAULTS[name]}
+        text = json.dumps({"semantics": SEMANTICS, **content}, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def replace(self, **changes: Any) -> "Scenario":
+        """A copy with some fields changed; ``dp=``, ``tp=`` … are given inside ``layout=``."""
+        return Scenario.from_dict({**self._shallow(), **changes})
+
+    def differences(self, other: "Scenario") -> list[str]:
+        """The fields in which the other scenario differs, as ``name: ours → theirs``."""
+        mine, theirs = self.to_dict(), other.to_dict()
+        return [f"{name}: {mine[name]} → {theirs[name]}" for name in mine if mine[name] != theirs[name]]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON."""
+        return {**self._shallow(), "layout": self.layout.to_dict()}
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "Scenario":
+        """The scenario that ``to_dict`` described.
+
+        Raises:
+            ScenarioError: a field is unknown or its value can't work.
+        """
+        names = [f.name for f in dataclasses.fields(cls)]
+        for name in content:
+            if name not in names:
+                near = difflib.get_close_matches(name, names, n=1)
+                hint = f"; did you mean {near[0]!r}?" if near else f"; fields are {', '.join(names)}"
+                raise ScenarioError(f"a scenario has no field {name!r}{hint}")
+        layout = content.get("layout", Layout())
+        if isinstance(layout, dict):
+            try:
+                layout = Layout(**layout)
+            except TypeError as error:
+                raise ScenarioError(f"layout={content['layout']!r} is not a layout: {error}") from None
+        return cls(**{**content, "layout": layout})
+
+    def _shallow(self) -> dict[str, Any]:
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+
+_DEFAULTS = Scenario().to_dict()

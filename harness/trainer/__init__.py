@@ -1,0 +1,1 @@
+"""What runs inside a rank; the only package that imports mindspore."""

@@ -1,0 +1,59 @@
+"""A rank process: reads the request, trains, and leaves its report."""
+
+import faulthandler
+import os
+import signal
+import sys
+from pathlib import Path
+
+import mindspore as ms
+from mindspore import communication
+
+from harness.environment import processor
+from harness.errors import HarnessError
+from harness.faults import Fault
+from harness.files import write_atomically
+from harness.launch.request import Request, report_file
+from harness.scenario import Scenario
+from harness.trainer.faults import plant
+from harness.trainer.loop import Training
+
+DEVICE_TARGETS = {"cpu": "CPU", "gpu": "GPU", "ascend": "Ascend"}
+
+
+def main(folder: Path) -> None:
+    """Runs this process's share of the request in ``folder``."""
+    request = Request.read(folder)
+    sys.path.insert(0, request.root)
+    scenario = Scenario.from_dict(request.scenario)
+    ms.set_context(mode=ms.GRAPH_MODE if scenario.mode == "graph" else ms.PYNATIVE_MODE)
+    ms.set_device(DEVICE_TARGETS[request.hardware])
+    ms.set_seed(scenario.seed)
+    rank = 0
+    if scenario.layout.world_size > 1:
+        communication.init()
+        rank = communication.get_rank()
+    # A rank that hangs is ended by SIGTERM and then shows where it stood.
+    faulthandler.register(signal.SIGTERM, all_threads=True, chain=True)
+    training = Training(scenario, rank, Path(request.root), folder)
+    if request.fault:
+        plant(Fault.parse(request.fault), training)
+    report = training.run()
+    measured = report.model_copy(update=device_figures(request.hardware))
+    write_atomically(report_file(folder, rank), measured.model_dump_json(indent=1))
+
+
+def device_figures(hardware: str) -> dict[str, object]:
+    """Device model, threads, and the pool's peak where MindSpore tells it to the process (not on CPU)."""
+    figures: dict[str, object] = {"threads": int(os.environ.get("OMP_NUM_THREADS", "0"))}
+    if hardware == "cpu":
+        return {**figures, "device": processor()}
+    peak = ms.runtime.max_memory_allocated() / 2**20
+    return {**figures, "device": ms.hal.get_device_name(0), "peak_memory": peak}
+
+
+if __name__ == "__main__":
+    try:
+        main(Path(sys.argv[1]))
+    except HarnessError as error:
+        sys.exit(f"error: {error}")

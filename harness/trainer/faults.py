@@ -1,0 +1,101 @@
+"""Plants a fault at one seam of a training that is otherwise left as it is."""
+
+import time
+from typing import TYPE_CHECKING
+
+import mindspore as ms
+import numpy as np
+import numpy.typing as npt
+from mindspore import Tensor, nn, ops
+from mindspore.train import Callback, RunContext
+
+from harness.faults import Fault
+from harness.trainer.generate import sample_token
+
+if TYPE_CHECKING:
+    from harness.trainer.loop import Training
+
+
+def plant(fault: Fault, training: "Training") -> None:
+    """Changes ``training`` in place."""
+    {
+        "slow_step": _slow_step,
+        "memory": _memory,
+        "learning_rate": _learning_rate,
+        "dropped_reduction": _dropped_reduction,
+        "nan": _nan,
+        "degenerate_generator": _degenerate_generator,
+    }[fault.name](fault.amount, training)
+
+
+class _Sleep(Callback):
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.share = share
+        self.start = 0.0
+
+    def on_train_step_begin(self, run_context: RunContext) -> None:
+        self.start = time.perf_counter()
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        time.sleep(self.share * (time.perf_counter() - self.start))
+
+
+class _Poison(Callback):
+    def __init__(self, step: int, parameter: ms.Parameter) -> None:
+        super().__init__()
+        self.step = step
+        self.parameter = parameter
+
+    def on_train_step_begin(self, run_context: RunContext) -> None:
+        if run_context.original_args().cur_step_num == self.step:
+            values = self.parameter.asnumpy().copy()
+            values.flat[0] = np.nan
+            self.parameter.set_data(Tensor(values))
+
+
+class _OwnSums(nn.Cell):
+    """Takes part in the reduction and goes on with its own sums."""
+
+    def __init__(self, reduce: nn.Cell) -> None:
+        super().__init__(auto_prefix=False)
+        self.reduce = reduce
+
+    def construct(self, *sums: Tensor) -> tuple[Tensor, ...]:
+        reduced = self.reduce(*sums)
+        return tuple([ops.depend(x, reduced) for x in sums])
+
+
+def _slow_step(amount: float, training: "Training") -> None:
+    training.callbacks.insert(0, _Sleep(amount))
+
+
+def _memory(amount: float, training: "Training") -> None:
+    held = ops.ones((int(amount), 2**18), ms.float32) * 2
+    held.asnumpy()
+    training.held.append(held)
+
+
+def _learning_rate(amount: float, training: "Training") -> None:
+    healthy = training.rate
+    training.rate = lambda step: amount * healthy(step)
+
+
+def _dropped_reduction(amount: float, training: "Training") -> None:
+    if training.rank == training.scenario.layout.world_size - 1:
+        training.step.update.reduce = _OwnSums(training.step.update.reduce)
+
+
+def _nan(amount: float, training: "Training") -> None:
+    training.callbacks.insert(0, _Poison(int(amount), training.model.trainable_params()[-1]))
+
+
+def _degenerate_generator(amount: float, training: "Training") -> None:
+    first: list[npt.NDArray[np.int32]] = []
+
+    def repeat(logits: npt.NDArray[np.float32], draws: npt.NDArray[np.float64]) -> npt.NDArray[np.int32]:
+        if not first:
+            first.append(sample_token(logits, draws))
+        return first[0]
+
+    training.choose = repeat

@@ -1,0 +1,118 @@
+"""Monitors: MindSpore callbacks that our loop drives, and that can be hung into ``Model.train`` as well."""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from mindspore import Tensor
+from mindspore.train import Callback, RunContext
+
+OUTPUTS = ("loss", "grad_norm", "update_norm", "learning_rate")
+"""What a step returns, in this order; a network of the user's may return only the first ones."""
+
+
+class CurveMonitor(Callback):
+    """Keeps one value a step of each output of the step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.curves: dict[str, list[float]] = {}
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        """Appends the outputs of the step that just ended."""
+        outputs = run_context.original_args().net_outputs
+        outputs = outputs if isinstance(outputs, tuple | list) else (outputs,)
+        for name, value in zip(OUTPUTS, outputs, strict=False):
+            self.curves.setdefault(name, []).append(_number(value))
+
+
+class StepTimer(Callback):
+    """Wall-clock seconds of each step."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step_seconds: list[float] = []
+        self._start = 0.0
+
+    def on_train_step_begin(self, run_context: RunContext) -> None:
+        """Starts the clock."""
+        self._start = time.perf_counter()
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        """Stops it, once the outputs are there: reading one waits for the device."""
+        outputs = run_context.original_args().net_outputs
+        _number(outputs[0] if isinstance(outputs, tuple | list) else outputs)
+        self.step_seconds.append(time.perf_counter() - self._start)
+
+
+class PerplexityMonitor(Callback):
+    """Evaluates on the held-out split every few steps."""
+
+    def __init__(self, evaluate: Callable[[], float], every: int) -> None:
+        super().__init__()
+        self.evaluate = evaluate
+        self.every = every
+        self.curve: list[float] = []
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        """Appends a perplexity where the step is one of those asked for."""
+        if run_context.original_args().cur_step_num % self.every == 0:
+            self.curve.append(self.evaluate())
+
+
+class ProgressMonitor(Callback):
+    """Leaves the last step's number and loss in a file, for the process that watches the ranks."""
+
+    def __init__(self, path: Path, seconds: float = 0.5) -> None:
+        super().__init__()
+        self.path = path
+        self.seconds = seconds
+        self._next = 0.0
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        """Writes at most once in ``seconds``."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + self.seconds
+        context = run_context.original_args()
+        outputs = context.net_outputs
+        loss = _number(outputs[0] if isinstance(outputs, tuple | list) else outputs)
+        self.path.write_text(f"{context.cur_step_num} {loss:.6g}", encoding="utf-8")
+
+
+def _number(value: float | Tensor) -> float:
+    return float(np.mean(value.asnumpy())) if isinstance(value, Tensor) else float(value)
+
+
+class StepContext(dict[str, Any]):
+    """What a callback sees of the loop: entries by attribute, as MindSpore's own context gives them."""
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+class Monitors:
+    """Drives callbacks in the order MindSpore would."""
+
+    def __init__(self, callbacks: Sequence[Callback], steps: int) -> None:
+        self.callbacks = callbacks
+        self.context = StepContext(batch_num=steps, cur_step_num=0, epoch_num=1, cur_epoch_num=1, net_outputs=())
+        self.run_context = RunContext(self.context)
+
+    def begin_step(self, step: int) -> None:
+        """Announces update ``step``, counted from 1."""
+        self.context["cur_step_num"] = step
+        for callback in self.callbacks:
+            callback.on_train_step_begin(self.run_context)
+
+    def end_step(self, outputs: tuple[float, ...]) -> None:
+        """Hands the step's outputs round."""
+        self.context["net_outputs"] = outputs
+        for callback in self.callbacks:
+            callback.on_train_step_end(self.run_context)

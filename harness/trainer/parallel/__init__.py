@@ -1,0 +1,1 @@
+"""How a step is spread over ranks, one kind of parallelism a file."""

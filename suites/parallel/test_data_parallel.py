@@ -1,0 +1,25 @@
+"""Data-parallel ranks train the model that one process would."""
+
+import pytest
+
+from fixtures.scenarios import SHORT
+from harness import Layout, cards, hardware
+
+
+@hardware("cpu", "gpu", "ascend")
+@cards(2)
+def test_two_ranks_equal_one_process(trainer, gate):
+    """Feature: rows of the batch over two ranks, sums reduced in one AllReduce, clipping after the reduction.
+
+    Expectation: the reduced sums are those of the whole batch up to float32 order, so loss, global norm (clipped at 1,
+    which these steps exceed) and update are those of one process; and both ranks end with the same parameters.
+    """
+    single = trainer.run(SHORT)
+    both = trainer.run(SHORT.replace(layout=Layout(dp=2)))
+    assert max(single.curve("grad_norm")) > 1.0
+    assert both.curve("loss") == pytest.approx(single.curve("loss"), rel=1e-5)
+    assert both.curve("grad_norm") == pytest.approx(single.curve("grad_norm"), rel=1e-4)
+    assert both.curve("update_norm") == pytest.approx(single.curve("update_norm"), rel=1e-4)
+    assert both["validation_perplexity"] == pytest.approx(single["validation_perplexity"], rel=1e-5)
+    assert both["diverged_replicas"] == 0
+    gate.check(both, only=["loss", "grad_norm", "update_norm", "diverged_replicas", "peak_memory", "throughput"])
