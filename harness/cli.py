@@ -77,10 +77,11 @@ def list_baselines(baselines: Baselines = BASELINES) -> None:
 def diff(session: Session = LATEST, only: Only = None) -> None:
     """Show what approving a session's values would change; exit with 1 if anything."""
     from harness.commands.baseline import changes
-    from harness.report.terminal import verdict_table
+    from harness.report.terminal import LEAST_WIDTH, verdict_table
 
     found = changes(session, only)
     console = Console(highlight=False)
+    console = Console(highlight=False, width=max(console.width, LEAST_WIDTH))
     if not found:
         console.print("nothing to approve: every value is as its baseline")
         return

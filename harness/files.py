@@ -4,25 +4,33 @@ import os
 import tempfile
 from pathlib import Path
 
+from harness.errors import ResultsError
+
 
 def write_atomically(path: Path, text: str) -> None:
     """Writes beside the target, syncs, and renames.
 
     Raises:
-        OSError: the disk is full or the folder can't be written; the old file is untouched.
+        ResultsError: the disk is full or the folder can't be written; the old file is untouched.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+    except OSError as error:
+        where = f"{path.parent.name}/{path.name}"
+        raise ResultsError(
+            f"{where} can't be written: {error.strerror}; free the disk or name another folder"
+        ) from None
 
 
 def tail(path: Path, lines: int, limit: int = 65_536) -> list[str]:

@@ -98,9 +98,7 @@ class Results(BaseModel):
             write_atomically(folder / FILE, self.model_dump_json(indent=1))
             _point(folder)
         except OSError as error:
-            raise ResultsError(
-                f"results can't be written to {folder.name}: {error.strerror}; free the disk or use --results"
-            ) from None
+            raise ResultsError(f"{LATEST} can't be pointed at {folder.name}: {error.strerror}; use --results") from None
 
 
 def _point(folder: Path) -> None:

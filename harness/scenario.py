@@ -85,7 +85,7 @@ class Scenario:
     schedule: str = "cosine"
     """How the rate goes on after warm-up: ``constant``, ``linear`` to zero, or ``cosine`` to a tenth of the peak."""
 
-    warmup_steps: int = 5
+    warmup_steps: int = 0
     """Updates over which the rate rises linearly to its peak."""
 
     weight_decay: float = 0.1

@@ -79,14 +79,24 @@ def changes(session: Path, only: str | None = None, everything: bool = False) ->
     return found
 
 
-def approve(session: Path, folder: Path, reason: str, by: str | None, only: str | None, everything: bool) -> list[Path]:
+def approve(
+    session: Path, folder: Path, reason: str, by: str | None = None, only: str | None = None, everything: bool = False
+) -> list[Path]:
     """Takes a session's values over into the baselines.
+
+    Args:
+        session: folder of the session whose values are taken.
+        folder: of the baselines.
+        reason: why the values are right.
+        by: who approves; git's ``user.name`` by default.
+        only: glob on test ids or baseline files.
+        everything: also values that are as approved.
 
     Returns:
         The files written, relative to ``folder``.
 
     Raises:
-        BaselineError: refused: under CI, without a reason or a name, or for a non-finite value. Nothing is written then.
+        BaselineError: refused: under CI, without a reason or a name, or for a non-finite value; nothing is written.
     """
     if os.environ.get("CI"):
         raise BaselineError("approving is refused under CI: baselines change in a reviewed commit, not in a job")

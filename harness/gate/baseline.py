@@ -102,7 +102,7 @@ def read(path: Path) -> BaselineFile | None:
         version = content["schema_version"] if isinstance(content, dict) else None
         if isinstance(version, int) and version > SCHEMA:
             raise BaselineError(
-                f"baseline {path.name} has schema {version}, newer than this harness's {SCHEMA}: upgrade mindspore-harness"
+                f"baseline {path.name} has schema {version}, newer than {SCHEMA}: upgrade mindspore-harness"
             )
         return BaselineFile.model_validate(content)
     except ValidationError as error:
@@ -118,7 +118,7 @@ def write(path: Path, content: BaselineFile) -> None:
     """Replaces a baseline file, or leaves the old one.
 
     Raises:
-        OSError: it can't be written.
+        ResultsError: it can't be written.
     """
     plain = content.model_dump(mode="json", exclude_none=True)
     write_atomically(path, json.dumps(plain, indent=1, sort_keys=True) + "\n")

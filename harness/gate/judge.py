@@ -31,11 +31,11 @@ def judge(
     if record is not None and record.scenario_hash != candidate.scenario_hash:
         return [Verdict(metric="scenario", status=Status.INVALID, reason=_refusal(run, record))]
     verdicts = []
-    asked = set(only) if only is not None else set(run.undefined)
-    for name in sorted(_names(candidate) | _names(record) | asked & set(run.undefined)):
+    asked = set(run.undefined if only is None else only)
+    for name in sorted(_names(candidate) | _names(record) | asked):
         metric = find_metric(name)
         policy = resolve(metric, *policies)
-        if name in run.undefined:
+        if name in asked and name in run.undefined:
             reason = run.undefined[name]
             verdicts.append(
                 Verdict(

@@ -15,6 +15,7 @@ from harness.files import tail
 from harness.launch import local, msrun
 from harness.launch.request import Request, report_file
 from harness.launch.supervise import Job, Progress, supervise
+from harness.layout import Layout
 from harness.run import RankReport, Run, assemble
 from harness.scenario import Scenario
 
@@ -53,7 +54,8 @@ def train(
     Request(
         scenario=scenario.to_dict(), hardware=hardware, root=str(root.resolve()), fault=str(fault) if fault else None
     ).write(folder)
-    with LAUNCHERS["local" if ranks == 1 else "msrun"](ranks, folder) as command:
+    program = [sys.executable, "-m", "harness.trainer", str(folder)]
+    with LAUNCHERS["local" if ranks == 1 else "msrun"](ranks, folder, program) as command:
         supervise(Job(command, ranks, folder, rank_environment(ranks), deadline), progress)
     reports = [_report(folder, rank, scenario, hardware) for rank in range(ranks)]
     machine = machine_key(reports[0].device, len(os.sched_getaffinity(0)))
@@ -66,12 +68,10 @@ def check_supported(scenario: Scenario, hardware: str) -> None:
     Raises:
         ScenarioError: names the field.
     """
-    layout = scenario.layout
-    for name in ("tp", "pp", "optimizer_sharding"):
-        if getattr(layout, name) not in (1, False):
-            raise ScenarioError(
-                f"layout.{name}={getattr(layout, name)}: this trainer is data parallel only; use layout.dp"
-            )
+    supported = Layout(dp=scenario.layout.dp).to_dict()
+    for name, value in scenario.layout.to_dict().items():
+        if value != supported[name]:
+            raise ScenarioError(f"layout.{name}={value}: this trainer is data parallel only; use layout.dp")
     if hardware == "cpu" and scenario.precision == "bfloat16":
         raise ScenarioError(
             "precision='bfloat16': MindSpore 2.10 has no bfloat16 matmul on CPU; use float32 or float16"

@@ -9,8 +9,8 @@ from harness.launch import rank
 
 
 @contextmanager
-def command(ranks: int, folder: Path) -> Iterator[list[str]]:
-    """The command line that starts the rank of ``folder``."""
+def command(ranks: int, folder: Path, program: list[str]) -> Iterator[list[str]]:
+    """The command line that starts ``program`` as the one rank of ``folder``."""
     if ranks != 1:
         raise ValueError(f"the local launcher starts one rank, not {ranks}")
-    yield [sys.executable, rank.__file__, str(folder)]
+    yield [sys.executable, rank.__file__, str(folder), *program]

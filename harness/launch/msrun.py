@@ -10,8 +10,8 @@ from harness.launch.ports import reserved_port
 
 
 @contextmanager
-def command(ranks: int, folder: Path) -> Iterator[list[str]]:
-    """The command line that starts ``ranks`` ranks of ``folder``; their port is ours until the context ends."""
+def command(ranks: int, folder: Path, program: list[str]) -> Iterator[list[str]]:
+    """The command line that starts ``program`` ``ranks`` times; their port is ours until the context ends."""
     with reserved_port() as port:
         yield [
             str(Path(sys.executable).parent / "msrun"),
@@ -22,4 +22,5 @@ def command(ranks: int, folder: Path) -> Iterator[list[str]]:
             "--join=True",
             rank.__file__,
             str(folder),
+            *program,
         ]

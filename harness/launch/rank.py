@@ -21,8 +21,13 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def main(folder: Path) -> int:
-    """Runs one rank to its end."""
+def main(folder: Path, program: list[str]) -> int:
+    """Runs one rank to its end.
+
+    Args:
+        folder: of the run; takes the log, and what the rank's process id and exit status are.
+        program: command line of the rank.
+    """
     scheduler = os.environ.get("MS_ROLE") == "MS_SCHED"
     name = "scheduler" if scheduler else f"rank-{os.environ.get('RANK_ID', '0')}"
     end_with_parent()
@@ -30,7 +35,7 @@ def main(folder: Path) -> int:
     signal.signal(signal.SIGTERM, lambda *_: None)
     with (folder / f"{name}.log").open("wb") as log:
         child = subprocess.Popen(
-            [sys.executable, "-m", "harness.trainer", str(folder)],
+            program,
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -50,4 +55,4 @@ def write(path: Path, text: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1])))
+    sys.exit(main(Path(sys.argv[1]), sys.argv[2:]))

@@ -5,6 +5,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from harness.files import write_atomically
+
 REQUEST = "request.json"
 PROGRESS = "progress"
 
@@ -23,8 +25,7 @@ class Request(BaseModel):
 
     def write(self, folder: Path) -> None:
         """Leaves the request where the ranks look for it."""
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / REQUEST).write_text(self.model_dump_json(indent=2), encoding="utf-8")
+        write_atomically(folder / REQUEST, self.model_dump_json(indent=1))
 
     @classmethod
     def read(cls, folder: Path) -> "Request":

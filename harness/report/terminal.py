@@ -17,6 +17,9 @@ ROWS = 30
 VALUES_WIDTH = 88
 """Characters that the columns before the test's name take."""
 
+LEAST_WIDTH = 112
+"""Characters a line in any case: a value cut short is worse than a line that wraps."""
+
 _STYLES = {
     Status.PASS: "green",
     Status.IMPROVED: "cyan",
@@ -72,6 +75,7 @@ def session_summary(results: Results, width: int, color: bool, verbose: bool) ->
     """The table at a session's end, worst first, then what to do next."""
     rows = results.verdicts
     shown = rows if verbose else rows[:ROWS]
+    width = max(width, LEAST_WIDTH)
     console = Console(file=StringIO(), width=width, force_terminal=color, no_color=not color, highlight=False)
     console.print(verdict_table(shown, width), soft_wrap=True)
     if len(shown) < len(rows):
@@ -89,9 +93,8 @@ def advice(results: Results) -> list[str]:
     verdicts = [verdict for _, verdict in results.verdicts]
     lines = []
     if any(v.status is Status.NO_BASELINE and v.scope == "machine" for v in verdicts):
-        machines = ", ".join(sorted({run.machine for run in results.runs.values()}))
         lines.append(
-            f"times were measured but not judged: nothing is approved for this machine ({machines}); "
+            "times were measured but not judged, because none are approved for this machine; "
             'record them with: harness baseline approve --reason "…"'
         )
     if any(v.status is Status.NO_BASELINE and v.scope != "machine" for v in verdicts):

@@ -71,7 +71,7 @@ def _slow_step(amount: float, training: "Training") -> None:
 
 
 def _memory(amount: float, training: "Training") -> None:
-    held = ops.ones((int(amount), 2**18), ms.float32) * 2
+    held = ops.ones((int(amount), 2**18), ms.float32)
     held.asnumpy()
     training.held.append(held)
 

@@ -13,7 +13,7 @@ def test_perplexity_reaches_the_entropy_floor(trainer, gate):
 
     Expectation: no model beats exp(entropy rate) but by the luck of the held-out draw, and that luck is known too: the
     source's own perplexity on the same tokens. Training must come within 2 % of the source on those tokens, can't be
-    better than it by more than 0.2 %, and lies within 3 % of the floor (16 384 tokens: the draw itself scatters by 0.7 %).
+    better than it by more than 0.2 %, and lies within 3 % of the floor (over 16 384 tokens the draw scatters by 0.7 %).
     """
     run = trainer.run(MARKOV)
     floor = math.exp(MarkovSource.default().entropy_rate)

@@ -8,9 +8,9 @@ from harness import hardware
 def test_text_is_predicted_and_varied(trainer, gate):
     """Feature: held-out perplexity and sampled continuations after training.
 
-    Expectation: perplexity falls between evaluations and ends far below the 256 of a uniform model. A falling loss alone
-    could hide a generator that repeats itself, so of 16 × 64 sampled bytes most 3-grams must differ; English prose of
-    that length has about 70 % distinct ones, a barely trained model more.
+    Expectation: perplexity falls between evaluations and ends far below the 256 of a uniform model. A falling loss
+    alone could hide a generator that repeats itself, so of 16 × 64 sampled bytes most 3-grams must differ, as they do
+    in prose of that length.
     """
     run = trainer.run(TEXT)
     first, last = run.curve("perplexity_curve")

@@ -8,9 +8,9 @@ from harness import hardware
 def test_recompute_trades_compute_for_memory(trainer, gate):
     """Feature: activations of every block are dropped in forward and computed again in backward.
 
-    Expectation: the same operations on the same numbers give losses equal in every bit. Chen et al. 2016, «Training Deep
-    Nets with Sublinear Memory Cost»: one more forward pass is a third of forward + backward, so at most 1.6 times the
-    step time with room for noise; memory falls to the blocks' inputs and one block's activations, under a half.
+    Expectation: the same operations on the same numbers give losses equal in every bit. Chen et al. 2016, «Training
+    Deep Nets with Sublinear Memory Cost»: one more forward pass is a third of forward + backward, so at most 1.6 times
+    the step time with room for noise; memory falls to the blocks' inputs and one block's activations, under a half.
     """
     plain, remat = trainer.run(DEEP), trainer.run(DEEP.replace(recompute="full"))
     assert remat.curve("loss") == plain.curve("loss")

@@ -1,0 +1,69 @@
+import pytest
+
+from harness.errors import PolicyError
+from harness.gate import Status
+from harness.gate.baseline import BaselineFile
+from harness.gate.checks import Gate
+from tests.gate.builders import make_record, make_run
+
+RUN = make_run(peak_memory=100.0, throughput=1000.0, curves={"loss": [3.0, 2.0]})
+
+
+def gate(run=RUN, label="run"):
+    return Gate(BaselineFile(runs={label: make_record(run)}), {})
+
+
+def test_collects_over_labels_and_sorts_failures_worst_first():
+    checked = gate()
+    checked.check(RUN)
+    worse = make_run(peak_memory=200.0, throughput=1000.0, curves={"loss": [3.0, float("nan")]})
+    checked.baseline.runs["second"] = make_record(RUN)
+    checked.check(worse, label="second")
+    assert [(v.label, v.metric, v.status) for v in checked.failures] == [
+        ("second", "loss", Status.INVALID),
+        ("second", "peak_memory", Status.REGRESSED),
+    ]
+    assert len(checked.verdicts) == 6
+
+
+def test_only_narrows_what_is_checked_and_stored():
+    checked = Gate(None, {})
+    checked.check(RUN, only=["loss"])
+    assert [v.metric for v in checked.verdicts] == ["loss"]
+    assert list(checked.candidates["run"].curves) == ["loss"]
+    assert checked.candidates["run"].metrics == {}
+
+
+def test_only_of_a_metric_that_the_run_has_not_is_invalid():
+    checked = Gate(None, {})
+    checked.check(RUN, only=["loss", "distinct_1"])
+    assert {v.metric: v.status for v in checked.verdicts}["distinct_1"] is Status.INVALID
+
+
+def test_ratios_travel_with_the_numeric_values():
+    checked = Gate(None, {})
+    checked.check(RUN, only=[], ratios={"peak_memory_ratio": 0.4})
+    assert checked.candidates["run"].metrics == {"peak_memory_ratio": 0.4}
+    with pytest.raises(PolicyError, match="'peak_memory' is no ratio"):
+        Gate(None, {}).check(RUN, ratios={"peak_memory": 0.4})
+
+
+def test_a_label_is_used_once():
+    checked = gate()
+    checked.check(RUN)
+    with pytest.raises(PolicyError, match="label 'run' was checked before"):
+        checked.check(RUN)
+
+
+def test_a_misspelt_metric_or_policy_is_refused():
+    with pytest.raises(PolicyError, match="did you mean 'loss'"):
+        gate().check(RUN, only=["losss"])
+    with pytest.raises(PolicyError, match="no field 'rel'"):
+        gate().check(RUN, policy={"loss": {"rel": 1}})
+
+
+def test_configuration_and_test_both_have_a_word():
+    worse = make_run(peak_memory=120.0, throughput=500.0, curves={"loss": [3.0, 2.0]})
+    checked = Gate(gate().baseline, {"machine": {"lane": "advisory"}})
+    checked.check(worse, policy={"peak_memory": {"relative": 0.5}})
+    assert checked.failures == []

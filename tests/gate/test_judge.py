@@ -1,0 +1,107 @@
+from harness import Scenario
+from harness.gate import Status
+from harness.gate.judge import judge
+from tests.gate.builders import make_record, make_run
+
+
+def verdicts(run, record, only=None, *policies):
+    return {v.metric: v for v in judge(make_record(run), run, record, only, *policies)}
+
+
+def statuses(run, record, only=None):
+    return {name: v.status for name, v in verdicts(run, record, only).items()}
+
+
+BASE = {"peak_memory": 100.0, "validation_perplexity": 20.0, "throughput": 1000.0}
+
+
+def test_a_run_equal_to_its_record_passes():
+    run = make_run(**BASE, curves={"loss": [3.0, 2.0]})
+    assert set(statuses(run, make_record(run)).values()) == {Status.PASS}
+    assert len(statuses(run, make_record(run))) == 4
+
+
+def test_another_scenario_is_refused_before_any_number():
+    record = make_record(make_run(Scenario(steps=10), **BASE))
+    found = judge(make_record(make_run(**BASE)), make_run(**BASE), record, None)
+    assert [(v.metric, v.status) for v in found] == [("scenario", Status.INVALID)]
+    assert "steps: 10 → 20" in found[0].reason
+    assert found[0].fails
+
+
+def test_a_record_of_a_scenario_that_no_longer_exists_is_refused():
+    record = make_record(make_run(Scenario(steps=10), **BASE)).model_copy(update={"scenario": {"stepz": 3}})
+    found = judge(make_record(make_run(**BASE)), make_run(**BASE), record, None)
+    assert found[0].status is Status.INVALID
+    assert "no field 'stepz'" in found[0].reason
+
+
+def test_new_and_missing_metrics_have_their_own_verdicts():
+    record = make_record(make_run(peak_memory=100.0, distinct_1=0.5))
+    found = statuses(make_run(peak_memory=100.0, distinct_2=0.5), record)
+    assert found == {"peak_memory": Status.PASS, "distinct_1": Status.INVALID, "distinct_2": Status.NO_BASELINE}
+
+
+def test_no_metric_in_common_is_a_failure():
+    record = make_record(make_run(distinct_1=0.5))
+    found = verdicts(make_run(peak_memory=100.0), record)
+    assert all(v.fails for v in found.values())
+
+
+def test_nothing_to_compare_is_a_failure():
+    found = judge(make_record(make_run()), make_run(), make_record(make_run()), None)
+    assert [v.status for v in found] == [Status.INVALID]
+
+
+def test_without_a_record_all_is_new_and_times_do_not_fail():
+    found = verdicts(make_run(**BASE), None)
+    assert {v.status for v in found.values()} == {Status.NO_BASELINE}
+    assert found["peak_memory"].fails
+    assert not found["throughput"].fails
+
+
+def test_times_of_another_machine_are_not_compared():
+    record = make_record(make_run(machine="fast", **BASE))
+    found = verdicts(make_run(**{**BASE, "throughput": 1.0}), record)
+    assert found["throughput"].status is Status.NO_BASELINE
+    assert not found["throughput"].fails
+    assert found["peak_memory"].status is Status.PASS
+
+
+def test_times_compare_with_the_median_of_their_samples():
+    run = make_run(throughput=1000.0)
+    record = make_record(run)
+    record.machines["cpu-2c"]["throughput"] = [1000.0, 1010.0, 5.0]
+    assert statuses(run, record) == {"throughput": Status.PASS}
+
+
+def test_numbers_that_move_with_the_environment_say_both():
+    record = make_record(make_run(mindspore="2.9.0", **BASE))
+    moved = verdicts(make_run(**{**BASE, "peak_memory": 200.0}), record)
+    assert moved["peak_memory"].status is Status.ENVIRONMENT_CHANGED
+    assert moved["peak_memory"].fails
+    assert "beyond tolerance" in moved["peak_memory"].reason
+    assert "mindspore: 2.9.0 → 2.10.0" in moved["peak_memory"].reason
+    assert moved["validation_perplexity"].status is Status.PASS
+    assert "environment changed (mindspore: 2.9.0 → 2.10.0)" in moved["validation_perplexity"].reason
+
+
+def test_an_undefined_metric_is_invalid_with_its_reason():
+    run = make_run(peak_memory=1.0, undefined={"throughput": "no steady step: 1 steps were run"})
+    found = verdicts(run, make_record(make_run(peak_memory=1.0, throughput=3.0)))
+    assert found["throughput"].status is Status.INVALID
+    assert found["throughput"].reason.startswith("no steady step")
+
+
+def test_an_undefined_metric_that_was_not_asked_for_is_left_alone():
+    run = make_run(peak_memory=1.0, undefined={"throughput": "no steady step"})
+    record = make_record(make_run(peak_memory=1.0))
+    assert statuses(run, record, only={"peak_memory"}) == {"peak_memory": Status.PASS}
+    assert statuses(run, record, only={"peak_memory", "throughput"})["throughput"] is Status.INVALID
+
+
+def test_policies_reach_the_comparison():
+    run, record = make_run(peak_memory=150.0), make_record(make_run(peak_memory=100.0))
+    assert verdicts(run, record)["peak_memory"].fails
+    assert not verdicts(run, record, None, {"peak_memory": {"relative": 0.6}})["peak_memory"].fails
+    assert not verdicts(run, record, None, {"numeric": {"lane": "advisory"}})["peak_memory"].fails

@@ -1,0 +1,36 @@
+import os
+
+import pytest
+
+from harness import Layout, Scenario
+from harness.errors import ScenarioError
+from harness.launch import check_supported, rank_environment
+
+
+@pytest.mark.parametrize(
+    ("scenario", "message"),
+    [
+        (Scenario(layout=Layout(tp=2)), "layout.tp=2: this trainer is data parallel only"),
+        (Scenario(layout=Layout(pp=2)), "layout.pp=2"),
+        (Scenario(layout=Layout(dp=2, optimizer_sharding=True)), "layout.optimizer_sharding=True"),
+        (Scenario(precision="bfloat16"), "no bfloat16 matmul on CPU"),
+    ],
+)
+def test_what_the_trainer_cannot_do_is_refused(scenario, message):
+    with pytest.raises(ScenarioError, match=message):
+        check_supported(scenario, "cpu")
+
+
+def test_bfloat16_is_for_other_hardware():
+    check_supported(Scenario(precision="bfloat16"), "ascend")
+    check_supported(Scenario(layout=Layout(dp=2)), "cpu")
+
+
+def test_ranks_share_the_cores(monkeypatch):
+    monkeypatch.setenv("MS_COMPILER_CACHE_ENABLE", "1")
+    monkeypatch.setenv("RANK_ID", "7")
+    cores = len(os.sched_getaffinity(0))
+    environment = rank_environment(2)
+    assert environment["OMP_NUM_THREADS"] == str(max(1, cores // 2))
+    assert "RANK_ID" not in environment
+    assert "MS_COMPILER_CACHE_ENABLE" not in environment

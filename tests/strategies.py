@@ -1,0 +1,42 @@
+"""Hypothesis strategies for the harness's own types."""
+
+from hypothesis import strategies as st
+
+from harness import Layout, Scenario
+from harness.models import PRESETS
+from harness.scenario import CHOICES
+
+layouts = st.builds(
+    Layout, dp=st.integers(1, 4), tp=st.integers(1, 4), pp=st.integers(1, 2), optimizer_sharding=st.just(False)
+)
+
+
+@st.composite
+def scenarios(draw: st.DrawFn) -> Scenario:
+    """Any valid scenario."""
+    layout = draw(layouts)
+    accumulation = draw(st.integers(1, 4))
+    micro_batches = draw(st.integers(1, 4)) if layout.pp > 1 else 1
+    steps = draw(st.integers(1, 1000))
+    eval_sequences = draw(st.integers(0, 100))
+    rate = st.floats(0, 10, allow_nan=False)
+    return Scenario(
+        model=draw(st.sampled_from([*PRESETS, "package.module:function"])),
+        data=draw(st.sampled_from(["text", "markov", "text:prose.txt"])),
+        steps=steps,
+        batch=layout.dp * accumulation * micro_batches * draw(st.integers(1, 8)),
+        sequence=draw(st.integers(2, 4096)),
+        accumulation=accumulation,
+        micro_batches=micro_batches,
+        learning_rate=draw(rate),
+        weight_decay=draw(rate),
+        clip_norm=draw(st.none() | st.floats(1e-3, 10)),
+        warmup_steps=draw(st.integers(0, steps)),
+        layout=layout,
+        seed=draw(st.integers(0, 2**31)),
+        eval_every=draw(st.integers(0, 100)) if eval_sequences else 0,
+        eval_sequences=eval_sequences,
+        samples=draw(st.integers(0, 64)),
+        sample_tokens=draw(st.integers(1, 256)),
+        **{name: draw(st.sampled_from(choices)) for name, choices in CHOICES.items()},
+    )

@@ -1,0 +1,110 @@
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness import Scenario, corpus
+from harness.corpus import MarkovSource, evenly_spaced, sample_order, updates_per_epoch
+from harness.errors import DataError
+
+
+def test_default_text_is_the_prose_of_the_wheel():
+    loaded = corpus.load(Scenario(sequence=128), Path())
+    assert loaded.train.shape[1] == 129
+    assert len(loaded.train) + len(loaded.held_out) == 5594
+    assert bytes(loaded.train[0].astype(np.uint8)).isascii()
+    assert loaded.digest == "text-96524ec0731d24fc"
+
+
+def test_windows_cover_the_text_and_splits_are_disjoint(tmp_path):
+    text = bytes(range(97, 97 + 20)) * 11
+    (tmp_path / "prose.txt").write_bytes(text)
+    loaded = corpus.load(Scenario(data="text:prose.txt", sequence=20), tmp_path)
+    assert len(loaded.train) == 9
+    assert len(loaded.held_out) == 1
+    assert bytes(loaded.train[0].astype(np.uint8)) == text[:21]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "can't be read: No such file or directory; name an existing text file"),
+        (b"caf\xe9 au lait" * 100, "byte 3 is not UTF-8; convert the file"),
+        (b"too short", r"has 9 bytes; sequence=16 with a held-out split needs 161"),
+        (b"", "has 0 bytes"),
+    ],
+)
+def test_bad_text_is_refused_by_name(tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "prose.txt").write_bytes(content)
+    with pytest.raises(DataError, match=message) as caught:
+        corpus.load(Scenario(data="text:prose.txt", sequence=16), tmp_path)
+    assert "text:prose.txt" in str(caught.value)
+    assert str(tmp_path) not in str(caught.value)
+
+
+@given(st.integers(1, 40), st.integers(1, 10), st.integers(1, 50), st.integers(0, 3))
+def test_every_epoch_sees_every_window_once(windows, batch, steps, seed):
+    order = sample_order(windows, batch, steps, seed)
+    assert order.shape == (steps, batch)
+    per_epoch = updates_per_epoch(windows, batch)
+    for start in range(0, steps - per_epoch + 1, per_epoch):
+        epoch = order[start : start + per_epoch].ravel()
+        assert sorted(epoch[epoch >= 0]) == list(range(windows))
+
+
+def test_nine_samples_of_four_make_three_updates_an_epoch():
+    assert updates_per_epoch(9, 4) == 3
+    order = sample_order(9, 4, 9, seed=0)
+    assert [(row >= 0).sum() for row in order] == [4, 4, 1] * 3
+
+
+def test_order_depends_on_seed_and_epoch():
+    order = sample_order(64, 64, 2, seed=0)
+    assert (order[0] != order[1]).any()
+    assert (order[0] != sample_order(64, 64, 1, seed=1)[0]).any()
+    assert (order == sample_order(64, 64, 2, seed=0)).all()
+
+
+def test_entropy_rate_of_known_chains():
+    fair = MarkovSource(np.full((4, 4), 0.25))
+    assert fair.entropy_rate == pytest.approx(math.log(4))
+    cycle = MarkovSource(np.roll(np.eye(3), 1, axis=1))
+    assert cycle.entropy_rate == pytest.approx(0.0)
+    # Two states, leaving with probability 0.1 and 0.3: stationary (3/4, 1/4).
+    lopsided = MarkovSource(np.array([[0.9, 0.1], [0.3, 0.7]]))
+    assert lopsided.stationary == pytest.approx([0.75, 0.25])
+    h = [-(p * math.log(p) + (1 - p) * math.log(1 - p)) for p in (0.1, 0.3)]
+    assert lopsided.entropy_rate == pytest.approx(0.75 * h[0] + 0.25 * h[1])
+
+
+def test_draws_follow_the_chain():
+    source = MarkovSource.default()
+    windows = source.draw(2000, 33, seed=7)
+    counts = np.zeros((16, 16))
+    np.add.at(counts, (windows[:, :-1].ravel(), windows[:, 1:].ravel()), 1)
+    frequencies = counts / counts.sum(axis=1, keepdims=True)
+    assert np.abs(frequencies - source.transitions).max() < 0.02
+    assert source.nll(windows) == pytest.approx(source.entropy_rate, rel=0.01)
+
+
+def test_markov_training_and_held_out_draws_differ():
+    loaded = corpus.load(Scenario(data="markov", steps=3, batch=4, sequence=16, eval_sequences=8), Path())
+    assert loaded.train.shape == (12, 17)
+    assert loaded.held_out.shape == (8, 17)
+    assert (loaded.train[:8] != loaded.held_out).any()
+    assert loaded.oracle_nll is not None
+
+
+@given(st.integers(1, 50), st.integers(1, 60))
+def test_evenly_spaced_takes_distinct_windows_from_both_ends(total, count):
+    windows = np.arange(total, dtype=np.int32)[:, None]
+    taken = evenly_spaced(windows, count).ravel().tolist()
+    assert len(taken) == min(total, count)
+    assert len(set(taken)) == len(taken)
+    assert taken[0] == 0
+    if count > 1:
+        assert taken[-1] == total - 1

@@ -1,0 +1,20 @@
+import pytest
+
+from harness.errors import ScenarioError
+from harness.models import PRESETS, ModelConfig
+
+
+@pytest.mark.parametrize(("name", "millions"), [("tiny", 0.92), ("small", 25.6), ("7b", 6738.4), ("13b", 13015.9)])
+def test_presets_have_the_size_of_their_name(name, millions):
+    assert PRESETS[name].parameters / 1e6 == pytest.approx(millions, rel=5e-3)
+
+
+def test_a_tied_model_has_no_head():
+    assert PRESETS["tiny"].parameters - PRESETS["tiny-tied"].parameters == 128 * 256
+
+
+def test_refuses_sizes_that_cannot_work():
+    with pytest.raises(ScenarioError, match="width 10 is not a multiple"):
+        ModelConfig(layers=1, width=10, heads=4, feed_forward=8)
+    with pytest.raises(ScenarioError, match="vocabulary 100"):
+        ModelConfig(layers=1, width=8, heads=2, feed_forward=8, vocabulary=100)

@@ -1,0 +1,138 @@
+"""A fault planted into a real training run turns the matching metric red, and only sensible ones."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from junitparser import JUnitXml
+
+from harness.results import read
+
+ROOT = Path(__file__).parents[1]
+
+SUITE = """
+from harness import Layout, Scenario, cards, hardware
+
+SCENARIO = Scenario(model="nano", steps=12, batch=8, sequence=32, warmup_steps=2, eval_sequences=16, samples=8)
+
+
+@hardware("cpu")
+def test_one_process(trainer, gate):
+    gate.check(trainer.run(SCENARIO))
+
+
+@hardware("cpu")
+@cards(2)
+def test_two_ranks(trainer, gate):
+    gate.check(trainer.run(SCENARIO.replace(layout=Layout(dp=2), samples=0)))
+"""
+
+# Times are judged for a gross fault only: this machine may be shared.
+CONFIGURATION = """
+[tool.harness.policy.machine]
+relative = 0.6
+[tool.harness.policy.compile_time]
+lane = "advisory"
+"""
+
+TRAINING = {"loss", "grad_norm", "update_norm", "learning_rate", "validation_perplexity"}
+TEXT = {"distinct_1", "distinct_2", "distinct_3", "repetition"}
+TIMES = {"throughput", "step_time", "achieved_flops"}
+
+
+def harness(folder, *command):
+    environment = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_XDIST_WORKER")}
+    return subprocess.run(
+        [sys.executable, "-m", *command],
+        cwd=folder,
+        env={**environment, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A project whose healthy run is approved and passes."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "suites").mkdir()
+    (folder / "suites" / "test_suite.py").write_text(SUITE)
+    (folder / "pytest.ini").write_text("[pytest]\n")
+    (folder / "pyproject.toml").write_text(CONFIGURATION)
+    harness(folder, "pytest", "-q", "suites")
+    approved = harness(folder, "harness.cli", "baseline", "approve", "--reason", "healthy", "--by", "tests")
+    assert approved.returncode == 0, approved.stderr
+    healthy = harness(folder, "pytest", "-q", "suites")
+    assert healthy.returncode == 0, healthy.stdout
+    return folder
+
+
+def plant(project, fault, test):
+    """Runs one test with a fault and returns the metrics that failed, and what JUnit says of it."""
+    done = harness(project, "pytest", "-q", "--plant", fault, "-k", test, "--junitxml=junit.xml", "suites")
+    assert done.returncode == 1, done.stdout + done.stderr
+    results = read(project / ".harness" / "latest")
+    assert results.fault.startswith(fault.partition("=")[0])
+    assert not (project / ".harness" / "latest" / "candidates").exists()
+    case = next(iter(next(iter(JUnitXml.fromfile(str(project / "junit.xml"))))))
+    assert case.name == f"{test}[cpu]"
+    red = {verdict.metric for _, verdict in results.verdicts if verdict.fails}
+    for metric in red:
+        assert f"run.{metric}" in case.result[0].text
+    return red, results
+
+
+def test_a_slowed_step(project):
+    red, _ = plant(project, "slow_step=4", "test_one_process")
+    assert red == TIMES
+
+
+def test_raised_memory(project):
+    red, results = plant(project, "memory=64", "test_one_process")
+    assert red == {"peak_memory"}
+    verdict = next(v for _, v in results.verdicts if v.metric == "peak_memory")
+    assert verdict.value - verdict.baseline == pytest.approx(64, abs=8)
+
+
+def test_a_wrong_learning_rate(project):
+    red, results = plant(project, "learning_rate=3", "test_one_process")
+    assert {"learning_rate", "loss", "update_norm"} <= red <= TRAINING | TEXT
+    steps = {v.metric: v.step for _, v in results.verdicts if v.fails}
+    assert steps["learning_rate"] == 1
+    assert steps["update_norm"] == 1
+    assert steps["loss"] == 2
+
+
+def test_a_dropped_gradient_reduction_on_one_rank(project):
+    red, results = plant(project, "dropped_reduction", "test_two_ranks")
+    assert "diverged_replicas" in red
+    assert red <= {"diverged_replicas", *TRAINING} - {"learning_rate"}
+    verdict = next(v for _, v in results.verdicts if v.metric == "diverged_replicas")
+    assert (verdict.baseline, verdict.value) == (0, 1)
+
+
+def test_nan_at_a_step(project):
+    red, results = plant(project, "nan=5", "test_one_process")
+    assert {"loss", "grad_norm", "update_norm", "validation_perplexity"} <= red <= TRAINING | TEXT - {"learning_rate"}
+    loss = next(v for _, v in results.verdicts if v.metric == "loss")
+    assert loss.status.value == "INVALID"
+    assert loss.step == 5
+
+
+def test_a_degenerate_generator_passes_on_loss_alone(project):
+    red, results = plant(project, "degenerate_generator", "test_one_process")
+    assert {"distinct_2", "distinct_3", "repetition"} <= red <= TEXT
+    passed = {v.metric for _, v in results.verdicts if v.status.value == "PASS"}
+    assert {"loss", "validation_perplexity"} <= passed
+
+
+def test_a_rank_that_dies_fails_the_test_with_its_log(project):
+    """A memory fault larger than any machine: the rank itself fails, and says why."""
+    done = harness(project, "pytest", "-q", "--plant", "memory=1e9", "-k", "test_one_process", "suites")
+    assert done.returncode == 1
+    assert "a rank failed: rank 0 exited with 1" in done.stdout
+    assert "rank 0 wrote last:" in done.stdout
+    assert str(project) not in done.stdout.partition("a rank failed")[2].partition("short test summary")[0]

@@ -1,0 +1,102 @@
+import json
+
+import pytest
+from hypothesis import given
+
+from harness import Layout, Scenario
+from harness.errors import ScenarioError
+from harness.scenario import SEMANTICS
+from tests.strategies import scenarios
+
+
+@given(scenarios())
+def test_json_round_trip_keeps_scenario_and_hash(scenario):
+    back = Scenario.from_dict(json.loads(json.dumps(scenario.to_dict())))
+    assert back == scenario
+    assert back.hash == scenario.hash
+    assert hash(back) == hash(scenario)
+
+
+@given(scenarios(), scenarios())
+def test_hash_tells_scenarios_apart(one, other):
+    assert (one.hash == other.hash) == (one == other)
+    assert bool(one.differences(other)) == (one != other)
+
+
+def test_defaults_are_pinned():
+    """Whoever changes a default raises SEMANTICS as well: the hash leaves defaults out, so it can't tell by itself."""
+    assert SEMANTICS == 1
+    assert Scenario().to_dict() == {
+        "model": "tiny",
+        "data": "text",
+        "steps": 20,
+        "batch": 16,
+        "sequence": 128,
+        "accumulation": 1,
+        "micro_batches": 1,
+        "precision": "float32",
+        "mode": "graph",
+        "optimizer": "adamw",
+        "learning_rate": 1e-3,
+        "schedule": "cosine",
+        "warmup_steps": 0,
+        "weight_decay": 0.1,
+        "clip_norm": 1.0,
+        "recompute": "none",
+        "layout": {"dp": 1, "tp": 1, "pp": 1, "optimizer_sharding": False},
+        "seed": 0,
+        "eval_every": 0,
+        "eval_sequences": 128,
+        "samples": 0,
+        "sample_tokens": 64,
+    }
+    assert Scenario(steps=21).hash == "4f18a8496dc35897"
+
+
+def test_replace_changes_one_field():
+    changed = Scenario().replace(recompute="full")
+    assert changed.recompute == "full"
+    assert Scenario().differences(changed) == ["recompute: none → full"]
+    with pytest.raises(ScenarioError, match=r"no field 'recomputation'; did you mean 'recompute'"):
+        Scenario().replace(recomputation="full")
+
+
+def test_is_frozen():
+    with pytest.raises(AttributeError):
+        Scenario().steps = 3
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"model": "tinny"}, r"model='tinny' .* did you mean 'tiny'"),
+        ({"model": "a.b:"}, "neither a preset nor"),
+        ({"data": "prose.txt"}, r"data='prose.txt' is unknown; use 'text', 'text:FILE'"),
+        ({"data": "text:"}, "is unknown"),
+        ({"steps": 0}, "steps must be a whole number of at least 1, not 0"),
+        ({"steps": True}, "steps must be a whole number"),
+        ({"batch": 2.0}, "batch must be a whole number"),
+        ({"sequence": 1}, "sequence must be a whole number of at least 2"),
+        ({"precision": "float8"}, "precision='float8' is unknown; choose one of float32, float16, bfloat16"),
+        ({"mode": "eager"}, "mode='eager' is unknown"),
+        ({"optimizer": "lion"}, "optimizer='lion' is unknown"),
+        ({"schedule": "step"}, "schedule='step' is unknown"),
+        ({"recompute": "some"}, "recompute='some' is unknown"),
+        ({"learning_rate": float("nan")}, "learning_rate must be a finite number"),
+        ({"learning_rate": -1.0}, "learning_rate must be a finite number of at least 0, not -1.0"),
+        ({"clip_norm": 0.0}, "clip_norm=0 would erase every gradient"),
+        ({"warmup_steps": 30, "steps": 20}, "warmup_steps=30 and steps=20 disagree"),
+        ({"eval_every": 5, "eval_sequences": 0}, "eval_every=5 and eval_sequences=0 disagree"),
+        ({"micro_batches": 4}, "micro_batches=4 and layout.pp=1 disagree"),
+        ({"batch": 6, "layout": Layout(dp=4)}, r"batch=6 is not divisible by 4 \(layout.dp=4 ×"),
+        ({"batch": 8, "accumulation": 3}, "use a multiple of 3"),
+        ({"batch": 8, "micro_batches": 3, "layout": Layout(pp=2)}, "not divisible by 3"),
+        ({"model": "nano", "layout": Layout(pp=4)}, "layout.pp=4 and model='nano' disagree: 2 layers"),
+        ({"layout": {"dp": 2, "cp": 2}}, "is not a layout"),
+        ({"layout": 2}, "layout must be a Layout"),
+    ],
+)
+def test_refuses_what_cannot_work(fields, message):
+    with pytest.raises(ScenarioError, match=message) as caught:
+        Scenario.from_dict(fields)
+    assert len(str(caught.value).splitlines()) <= 2

@@ -1,0 +1,100 @@
+"""The decoder, evaluation and sampling, by real MindSpore operators."""
+
+import mindspore as ms
+import numpy as np
+import pytest
+from mindspore import Tensor
+
+from harness.corpus import IGNORED
+from harness.models import PRESETS, ModelConfig
+from harness.trainer.evaluate import Evaluator
+from harness.trainer.generate import continuations, sample_token
+from harness.trainer.model import Decoder
+
+CONFIG = ModelConfig(layers=2, width=16, heads=2, feed_forward=24)
+RANDOM = np.random.default_rng(3)
+
+
+@pytest.mark.parametrize("name", ["nano", "tiny", "tiny-tied"])
+def test_the_model_has_the_parameters_that_its_preset_promises(name):
+    model = Decoder(PRESETS[name], 16, seed=0)
+    assert sum(p.size for p in model.trainable_params()) == PRESETS[name].parameters
+    assert len({p.name for p in model.trainable_params()}) == len(model.trainable_params())
+
+
+def test_later_tokens_do_not_reach_back():
+    model = Decoder(CONFIG, 12, seed=0)
+    tokens = RANDOM.integers(0, 256, (2, 12)).astype(np.int32)
+    changed = tokens.copy()
+    changed[:, 7:] = 5
+    one, other = (model(Tensor(t)).asnumpy() for t in (tokens, changed))
+    assert one.shape == (2, 12, 256)
+    assert np.array_equal(one[:, :7], other[:, :7])
+    assert not np.allclose(one[:, 7:], other[:, 7:])
+
+
+def test_order_of_tokens_matters():
+    model = Decoder(CONFIG, 4, seed=0)
+    one, other = (model(Tensor(np.array([t], np.int32))).asnumpy()[0, -1] for t in ([1, 2, 3, 4], [2, 1, 3, 4]))
+    assert not np.allclose(one, other, atol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 7, 16])
+def test_evaluation_does_not_depend_on_the_batch_or_on_padding(rows):
+    model = Decoder(CONFIG, 8, seed=0)
+    windows = RANDOM.integers(0, 256, (7, 9)).astype(np.int32)
+    windows[2, 5:] = IGNORED
+    nll, tokens = Evaluator(model, windows, rows)()
+    whole, count = Evaluator(model, windows, 7)()
+    assert tokens == count == 7 * 8 - 4
+    assert nll == pytest.approx(whole, rel=1e-6)
+
+
+def test_evaluation_equals_the_definition():
+    model = Decoder(CONFIG, 8, seed=0)
+    windows = RANDOM.integers(0, 256, (2, 9)).astype(np.int32)
+    logits = model(Tensor(windows[:, :-1])).asnumpy().astype(np.float64)
+    logits -= np.log(np.exp(logits).sum(-1, keepdims=True))
+    expected = -np.take_along_axis(logits, windows[:, 1:, None], -1).sum()
+    assert Evaluator(model, windows, 2)()[0] == pytest.approx(expected, rel=1e-6)
+
+
+def test_sampling_follows_the_distribution():
+    logits = np.log(np.array([[0.1, 0.2, 0.7]], np.float32)).repeat(6000, axis=0)
+    drawn = sample_token(logits, RANDOM.random(6000))
+    assert np.bincount(drawn) / 6000 == pytest.approx([0.1, 0.2, 0.7], abs=0.03)
+    edge = sample_token(np.zeros((2, 4), np.float32), np.array([0.0, 1.0 - 1e-16]))
+    assert edge.tolist() == [0, 3]
+
+
+@pytest.mark.parametrize("length", [3, 20])
+def test_continuations_are_those_of_decoding_one_by_one(length):
+    """Also past the end of the sequence, where the oldest tokens are forgotten."""
+    model = Decoder(CONFIG, 8, seed=0)
+    windows = RANDOM.integers(0, 256, (2, 9)).astype(np.int32)
+
+    def greedy(logits, draws):
+        return logits.argmax(-1).astype(np.int32)
+
+    written = continuations(model, windows, length, seed=0, choose=greedy)
+    text = windows[:, :2]
+    for _ in range(length):
+        seen = text[:, -8:]
+        padded = np.zeros((2, 8), np.int32)
+        padded[:, : seen.shape[1]] = seen
+        logits = model(Tensor(padded)).asnumpy()[:, seen.shape[1] - 1]
+        text = np.concatenate([text, logits.argmax(-1)[:, None].astype(np.int32)], axis=1)
+    assert written.tolist() == text[:, 2:].tolist()
+
+
+def test_continuations_depend_on_the_seed():
+    model = Decoder(CONFIG, 8, seed=0)
+    windows = RANDOM.integers(0, 256, (4, 9)).astype(np.int32)
+    first, again, other = (continuations(model, windows, 6, seed).tolist() for seed in (0, 0, 1))
+    assert first == again != other
+
+
+def test_seeds_give_other_models():
+    one, other = (Decoder(CONFIG, 8, seed).embedding.asnumpy() for seed in (0, 1))
+    assert not np.array_equal(one, other)
+    assert ms.get_context("mode") == ms.PYNATIVE_MODE

@@ -1,0 +1,209 @@
+"""Known answers of the training step, computed by real MindSpore operators."""
+
+import mindspore as ms
+import numpy as np
+import pytest
+from mindspore import Parameter, Tensor, nn, ops
+
+from harness import Layout, Scenario
+from harness.corpus import IGNORED
+from harness.models import ModelConfig
+from harness.trainer.model import Decoder, recompute
+from harness.trainer.parallel.data import Reduce, share
+from harness.trainer.step import SGD, AdamW, TokenLoss, TrainStep, Update, as_tensor, learning_rate, sum_of_squares
+
+ONE = ModelConfig(layers=1, width=16, heads=2, feed_forward=24)
+THREE = ModelConfig(layers=3, width=16, heads=2, feed_forward=24)
+RANDOM = np.random.default_rng(5)
+WINDOWS = RANDOM.integers(0, 256, (8, 9)).astype(np.int32)
+
+
+@pytest.fixture(params=[ms.GRAPH_MODE, ms.PYNATIVE_MODE], ids=["graph", "pynative"])
+def mode(request):
+    ms.set_context(mode=request.param)
+    yield
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+
+
+def parameters(*values):
+    cells = [Parameter(Tensor(np.array(v, np.float32)), name=f"p{i}") for i, v in enumerate(values)]
+    return ms.ParameterTuple(cells)
+
+
+def scalar(value):
+    return Tensor(value, ms.float32)
+
+
+@pytest.mark.usefixtures("mode")
+def test_adam_keeps_its_moments():
+    """Ten steps with gradient 1, then one with 0: the update is 0.896188 of the rate; dropped moments give 0."""
+    weights = parameters([0.0])
+    adam = AdamW(weights, decay=0.0)
+    for step in range(1, 11):
+        adam(scalar(1e-3), scalar(step), scalar(1.0), (Tensor([1.0], ms.float32),))
+    before = weights[0].asnumpy().copy()
+    squares = adam(scalar(1e-3), scalar(11), scalar(1.0), (Tensor([0.0], ms.float32),))
+    assert (before - weights[0].asnumpy())[0] / 1e-3 == pytest.approx(0.896188, rel=1e-4)
+    assert float(squares.asnumpy()) == pytest.approx(0.896188e-3**2, rel=1e-3)
+
+
+@pytest.mark.usefixtures("mode")
+def test_adam_equals_its_formula_with_decay():
+    start = RANDOM.normal(size=(3, 4)).astype(np.float32)
+    weights = parameters(start)
+    adam = AdamW(weights, decay=0.1)
+    expected, first, second = start.astype(np.float64), 0.0, 0.0
+    for step in range(1, 6):
+        gradient = RANDOM.normal(size=(3, 4)).astype(np.float32)
+        adam(scalar(1e-2), scalar(step), scalar(0.5), (Tensor(gradient),))
+        first = 0.9 * first + 0.1 * (0.5 * gradient)
+        second = 0.999 * second + 0.001 * (0.5 * gradient) ** 2
+        moved = (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
+        expected = expected - 1e-2 * (moved + 0.1 * expected)
+    assert weights[0].asnumpy() == pytest.approx(expected, rel=1e-4)
+
+
+def test_norms_do_not_decay():
+    weights = parameters([1.0, 1.0], [[1.0]])
+    SGD(weights, decay=0.5)(scalar(1.0), scalar(1), scalar(1.0), (Tensor([0.0, 0.0]), Tensor([[0.0]])))
+    assert weights[0].asnumpy().tolist() == [1.0, 1.0]
+    assert weights[1].asnumpy().tolist() == [[0.5]]
+
+
+class AddOther(nn.Cell):
+    """Stands for the AllReduce: adds the other rank's sums, which are known here."""
+
+    def __init__(self, *other):
+        super().__init__(auto_prefix=False)
+        self.other = [Tensor(np.array(x, np.float32)) for x in other]
+
+    def construct(self, *sums):
+        return tuple([sums[i] + self.other[i] for i in range(len(self.other))])
+
+
+@pytest.mark.usefixtures("mode")
+def test_clipping_comes_after_the_reduction():
+    """g₀ = (3, 4), g₁ = (−3, 4), norm at most 1, mean over both: (0, 1); clipping first would give (0, 0.8)."""
+    weights = parameters([0.0, 0.0])
+    update = Update(SGD(weights, 0.0), AddOther(0.0, 1.0, [-3.0, 4.0]), clip_norm=1.0, scale=1.0)
+    _, norm, moved = update(scalar(1.0), scalar(1), scalar(0.0), scalar(1.0), Tensor([3.0, 4.0], ms.float32))
+    assert -weights[0].asnumpy() == pytest.approx([0.0, 1.0], abs=1e-5)
+    assert float(norm.asnumpy()) == pytest.approx(4.0)
+    assert float(moved.asnumpy()) == pytest.approx(1.0, abs=1e-5)
+
+
+class Fixed(nn.Cell):
+    """Logits that give each row a loss of our choice: the target's logit against 255 zeros."""
+
+    def __init__(self, losses):
+        super().__init__(auto_prefix=False)
+        target = [np.log(255 / (np.exp(loss) - 1)) for loss in losses]
+        logits = np.zeros((len(losses), 256), np.float32)
+        logits[:, 0] = target
+        self.bias = Parameter(Tensor(logits), name="bias")
+
+    def construct(self, tokens):
+        rows, columns = tokens.shape
+        return ops.broadcast_to(self.bias.reshape(rows, 1, 256), (rows, columns, 256))
+
+
+@pytest.mark.usefixtures("mode")
+@pytest.mark.parametrize(("losses", "counts", "expected"), [([1.0, 3.0], [2, 6], 2.5), ([9.0, 2.0], [0, 4], 2.0)])
+def test_the_loss_of_a_step_weighs_tokens(losses, counts, expected):
+    windows = np.full((2, 7), IGNORED, np.int32)
+    for row, count in enumerate(counts):
+        windows[row, : count + 1] = 0
+        windows[row, 0] = 0
+    nll, tokens = TokenLoss(Fixed(losses))(as_tensor(windows))
+    assert float(tokens.asnumpy()) == sum(counts)
+    assert float(nll.asnumpy()) / sum(counts) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.usefixtures("mode")
+def test_a_step_without_tokens_is_finite():
+    model = Decoder(ONE, 8, seed=0)
+    step = TrainStep(model, Scenario(steps=1, batch=2, sequence=8))
+    loss, norm, _ = step(as_tensor(np.full((2, 9), IGNORED, np.int32)), 1e-3, 1)
+    assert (loss, norm) == (0.0, 0.0)
+
+
+def run_steps(scenario, windows=WINDOWS, steps=3, config=ONE):
+    model = Decoder(config, scenario.sequence, seed=0, precision=scenario.precision)
+    recompute(model, scenario.recompute)
+    step = TrainStep(model, scenario)
+    return [step(as_tensor(windows), 1e-2, i) for i in range(1, steps + 1)]
+
+
+BASE = Scenario(steps=3, batch=8, sequence=8)
+
+
+@pytest.mark.usefixtures("mode")
+@pytest.mark.parametrize("parts", [2, 8])
+def test_accumulation_equals_the_whole_batch_also_with_uneven_tokens(parts):
+    windows = WINDOWS.copy()
+    windows[0, 3:] = IGNORED
+    windows[5:7] = IGNORED
+    whole = run_steps(BASE, windows)
+    assert run_steps(BASE.replace(accumulation=parts), windows) == [pytest.approx(values, rel=1e-4) for values in whole]
+
+
+def test_identical_parts_accumulate_to_one_of_them():
+    """Four times the same part: the gradient of one, not four times and not a quarter of it."""
+    part = WINDOWS[:2]
+    once = run_steps(BASE.replace(batch=2), part)
+    four = run_steps(BASE.replace(accumulation=4), np.tile(part, (4, 1)))
+    assert four == [pytest.approx(values, rel=1e-4) for values in once]
+
+
+def test_recompute_changes_no_bit():
+    ms.set_context(mode=ms.GRAPH_MODE)
+    plain = run_steps(BASE, config=THREE)
+    assert run_steps(BASE.replace(recompute="full"), config=THREE) == plain
+    assert run_steps(BASE.replace(recompute="middle"), config=THREE) == plain
+    ms.set_context(mode=ms.PYNATIVE_MODE)
+
+
+def test_float16_products_stay_close_and_their_norm_is_finite():
+    exact, half = run_steps(BASE), run_steps(BASE.replace(precision="float16"))
+    assert [h[0] for h in half] == pytest.approx([e[0] for e in exact], rel=2e-3)
+    assert [h[1] for h in half] == pytest.approx([e[1] for e in exact], rel=2e-2)
+
+
+def test_a_float16_gradient_of_256_has_norm_256():
+    gradient = Tensor(np.array([256.0]), ms.float16)
+    assert float(ops.sqrt(sum_of_squares(ops.cast(gradient, ms.float32))).asnumpy()) == 256.0
+
+
+def test_large_sums_of_squares_are_exact():
+    """ops.L2Loss loses a third here."""
+    values = np.full(2**25, 0.01, np.float32)
+    assert float(sum_of_squares(Tensor(values)).asnumpy()) == pytest.approx(2**25 * 1e-4, rel=1e-5)
+
+
+def test_one_replica_reduces_to_itself():
+    weights = parameters([1.0])
+    sums = (scalar(1.0), scalar(2.0), Tensor([3.0]))
+    assert [x.asnumpy().tolist() for x in Reduce(weights, 1)(*sums)] == [1.0, 2.0, [3.0]]
+
+
+def test_shares_together_are_the_batch():
+    rows = np.arange(12)[:, None]
+    assert np.concatenate([share(rows, 3, i) for i in range(3)]).tolist() == rows.tolist()
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ("constant", [0.5, 1, 1, 1, 1, 1]),
+        ("linear", [0.5, 1, 0.75, 0.5, 0.25, 0]),
+        ("cosine", [0.5, 1, 0.868, 0.55, 0.232, 0.1]),
+    ],
+)
+def test_learning_rate_schedules(schedule, expected):
+    scenario = Scenario(steps=6, warmup_steps=2, learning_rate=1.0, schedule=schedule)
+    assert [learning_rate(scenario, i) for i in range(1, 7)] == pytest.approx(expected, abs=1e-3)
+
+
+def test_a_schedule_that_is_all_warm_up():
+    scenario = Scenario(steps=2, warmup_steps=2, learning_rate=1.0, layout=Layout())
+    assert [learning_rate(scenario, i) for i in (1, 2)] == [0.5, 1.0]
