@@ -57,6 +57,7 @@ def doctor() -> None:
 def list_baselines(baselines: Baselines = BASELINES) -> None:
     """List what is approved, by whom, when and why."""
     from harness.commands.baseline import stored
+    from harness.report.terminal import WIDE
 
     table = Table("baseline", "run", "values", "machines", "approved", "reason", box=None)
     for path, content in stored(baselines):
@@ -70,23 +71,22 @@ def list_baselines(baselines: Baselines = BASELINES) -> None:
                 escape(f"{approved.when[:10]} {approved.by}") if approved else "–",
                 escape(approved.reason) if approved else "",
             )
-    Console(highlight=False).print(table)
+    Console(highlight=False, width=WIDE).print(table)
 
 
 @baseline_app.command()
 def diff(session: Session = LATEST, only: Only = None) -> None:
     """Show what approving a session's values would change; exit with 1 if anything."""
     from harness.commands.baseline import changes
-    from harness.report.terminal import LEAST_WIDTH, verdict_table
+    from harness.report.terminal import WIDE, verdict_table
 
     found = changes(session, only)
     console = Console(highlight=False)
-    console = Console(highlight=False, width=max(console.width, LEAST_WIDTH))
     if not found:
         console.print("nothing to approve: every value is as its baseline")
         return
     rows = sorted((row for change in found for row in change.verdicts), key=lambda row: row[1].rank)
-    console.print(verdict_table(rows, console.width), soft_wrap=True)
+    Console(highlight=False, width=WIDE).print(verdict_table(rows, console.width))
     raise typer.Exit(1)
 
 

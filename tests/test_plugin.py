@@ -401,7 +401,8 @@ def test_a_model_of_the_users_own_is_trained(project):
     (project.path / "own.py").write_text(
         "from harness.models import ModelConfig\nfrom harness.trainer.model import Decoder\n"
         "def model(scenario):\n"
-        "    return Decoder(ModelConfig(layers=1, width=8, heads=2, feed_forward=8), scenario.sequence, scenario.seed)\n"
+        "    config = ModelConfig(layers=1, width=8, heads=2, feed_forward=8)\n"
+        "    return Decoder(config, scenario.sequence, scenario.seed)\n"
     )
     suite(
         project,

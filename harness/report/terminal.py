@@ -14,11 +14,11 @@ from harness.results import Results
 ROWS = 30
 """Rows of the table at a session's end, unless pytest is verbose."""
 
-VALUES_WIDTH = 88
-"""Characters that the columns before the test's name take."""
+VALUES_WIDTH = 98
+"""Characters that the columns before the test's name take at most."""
 
-LEAST_WIDTH = 112
-"""Characters a line in any case: a value cut short is worse than a line that wraps."""
+WIDE = 400
+"""Width of a console that cuts no column: a value cut short is worse than a line that wraps."""
 
 _STYLES = {
     Status.PASS: "green",
@@ -57,7 +57,7 @@ def verdict_table(rows: Sequence[tuple[str, Verdict]], width: int) -> Table:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     table.add_column("test", no_wrap=True)
-    room = max(16, width - VALUES_WIDTH)
+    room = max(24, width - VALUES_WIDTH)
     for test, verdict in rows:
         status = verdict.status.value + (" (advisory)" if verdict.lane == "advisory" else "")
         table.add_row(
@@ -75,9 +75,8 @@ def session_summary(results: Results, width: int, color: bool, verbose: bool) ->
     """The table at a session's end, worst first, then what to do next."""
     rows = results.verdicts
     shown = rows if verbose else rows[:ROWS]
-    width = max(width, LEAST_WIDTH)
-    console = Console(file=StringIO(), width=width, force_terminal=color, no_color=not color, highlight=False)
-    console.print(verdict_table(shown, width), soft_wrap=True)
+    console = Console(file=StringIO(), width=WIDE, force_terminal=color, no_color=not color, highlight=False)
+    console.print(verdict_table(shown, width))
     if len(shown) < len(rows):
         console.print(f"… and {len(rows) - len(shown)} more, none worse (-v shows all)", soft_wrap=True)
     counts = Counter(verdict.status.value for _, verdict in rows)
