@@ -2,9 +2,9 @@
 
     python benchmarks/step_overhead.py [steps]
 
-The bare loop does the same training and nothing else: value_and_grad, clip_by_global_norm and nn.AdamWeightDecay in one
-Cell, reading the loss. Ours adds norms, bias correction, the schedule and the monitors. The two are run in turn, step by
-step, in one process.
+The bare loop does the same training and nothing else: value_and_grad, clip_by_global_norm and nn.AdamWeightDecay in
+one Cell, reading the loss. Ours adds norms, bias correction, the schedule and the monitors. The loops are run in turn,
+step by step, in one process.
 """
 
 import statistics
