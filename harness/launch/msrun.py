@@ -20,6 +20,8 @@ def command(ranks: int, folder: Path, program: list[str]) -> Iterator[list[str]]
             f"--master_port={port}",
             f"--log_dir={folder / 'msrun'}",
             "--join=True",
+            # No worker has this number: msrun then starts no `tail`, which would outlive it.
+            f"--tail_worker_log={ranks}",
             rank.__file__,
             str(folder),
             *program,

@@ -4,7 +4,6 @@ Run as a script and with the standard library alone, because the launcher that s
 launcher, not the harness, is its parent: its exit status would be lost otherwise.
 """
 
-import contextlib
 import ctypes
 import os
 import signal
@@ -12,13 +11,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+SESSION = "HARNESS_SESSION"
+"""Environment variable with the process id of the session that watches."""
+
 PR_SET_PDEATHSIG = 1
+_LIBC = ctypes.CDLL(None)
 
 
 def end_with_parent() -> None:
     """Asks Linux to kill this process when the one that started it is gone."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def main(folder: Path, program: list[str]) -> int:
@@ -31,6 +33,8 @@ def main(folder: Path, program: list[str]) -> int:
     scheduler = os.environ.get("MS_ROLE") == "MS_SCHED"
     name = "scheduler" if scheduler else f"rank-{os.environ.get('RANK_ID', '0')}"
     end_with_parent()
+    if not is_watched():
+        return 1
     # SIGTERM reaches the whole group; the rank ends by it, and this process stays to say so.
     signal.signal(signal.SIGTERM, lambda *_: None)
     with (folder / f"{name}.log").open("wb") as log:
@@ -45,6 +49,15 @@ def main(folder: Path, program: list[str]) -> int:
     status = child.wait()
     write(folder / f"{name}.exit", f"{status}")
     return status if status >= 0 else 128 - status
+
+
+def is_watched() -> bool:
+    """Whether the session still lives: it may have died, and its launcher too, before this process could follow."""
+    try:
+        os.kill(int(os.environ[SESSION]), 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def write(path: Path, text: str) -> None:

@@ -13,6 +13,7 @@ import psutil
 
 from harness.errors import LaunchError
 from harness.files import tail
+from harness.launch.rank import SESSION, end_with_parent
 from harness.launch.request import PROGRESS, report_file
 
 POLL_SECONDS = 0.1
@@ -52,11 +53,12 @@ def supervise(job: Job, progress: Progress | None = None) -> None:
         launcher = subprocess.Popen(
             job.command,
             cwd=job.folder,
-            env=dict(job.environment),
+            env={**job.environment, SESSION: str(os.getpid())},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=end_with_parent,
         )
     try:
         _watch(job, launcher, progress)

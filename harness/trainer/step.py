@@ -12,8 +12,18 @@ FLOAT16_LOSS_SCALE = 1024.0
 """Keeps float16 gradients out of the subnormal range; taken out again before anything looks at them."""
 
 
+LARGE = 2**16
+"""Elements from which on a sum of squares is reduced pairwise."""
+
+
 def sum_of_squares(x: Tensor) -> Tensor:
-    """Σ x², as one product. Not ops.L2Loss, which adds one by one in float32: at 10⁸ elements it loses a third."""
+    """Σ x².
+
+    A product adds thousands of float32 terms in a row, which is exact enough for small tensors and spares them an
+    operator; a reduction adds pairwise. (ops.L2Loss adds all in a row: at 10⁸ elements it loses a third of the sum.)
+    """
+    if x.size > LARGE:
+        return ops.reduce_sum(ops.square(x))
     flat = x.reshape(1, -1)
     return ops.matmul(flat, flat.swapaxes(0, 1)).reshape(())
 

@@ -124,13 +124,14 @@ def test_ranks_whose_wrapper_is_killed_do_not_outlive_it(tmp_path):
         supervise(local_job(tmp_path, script))
 
 
-def test_ranks_end_when_the_session_is_killed(tmp_path):
+@pytest.mark.parametrize("job", ["local_job", "several_job"])
+def test_ranks_end_when_the_session_is_killed(tmp_path, job):
     """A killed pytest leaves no training behind: every link of the chain dies with its parent."""
     driver = tmp_path / "driver.py"
     driver.write_text(
-        "import sys\nfrom pathlib import Path\nfrom tests.launch.test_supervise import local_job\n"
+        "import sys\nfrom pathlib import Path\nfrom tests.launch import test_supervise\n"
         "from harness.launch.supervise import supervise\n"
-        "supervise(local_job(Path(sys.argv[1]), 'time.sleep(3600)'))\n"
+        f"supervise(test_supervise.{job}(Path(sys.argv[1]), 'time.sleep(3600)'))\n"
     )
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     session = subprocess.Popen([sys.executable, str(driver), str(tmp_path)], env=environment)
