@@ -1,3 +1,3 @@
-"""What every suite of this repository shares."""
+"""Plugins that must be named at the top: pytester starts sessions of their own in the harness's tests."""
 
 pytest_plugins = ["pytester"]

@@ -16,7 +16,9 @@ app.add_typer(baseline_app, name="baseline")
 
 Session = Annotated[Path, typer.Option("--session", help="Folder of a session.")]
 Baselines = Annotated[Path, typer.Option("--baselines", help="Folder of baselines.")]
-Only = Annotated[str | None, typer.Option("--only", help="Glob on test ids or baseline files.")]
+Only = Annotated[str | None, typer.Option("--only", help="Part of, or glob on, test ids or baseline files.")]
+
+NOTHING = "nothing to approve: every value of the session is as its baseline, or none was selected"
 
 LATEST = Path(".harness/latest")
 BASELINES = Path("baselines")
@@ -75,15 +77,15 @@ def list_baselines(baselines: Baselines = BASELINES) -> None:
 
 
 @baseline_app.command()
-def diff(session: Session = LATEST, only: Only = None) -> None:
+def diff(session: Session = LATEST, baselines: Baselines = BASELINES, only: Only = None) -> None:
     """Show what approving a session's values would change; exit with 1 if anything."""
     from harness.commands.baseline import changes
     from harness.report.terminal import WIDE, verdict_table
 
-    found = changes(session, only)
+    found = changes(session, baselines, only)
     console = Console(highlight=False)
     if not found:
-        console.print("nothing to approve: every value is as its baseline")
+        console.print(NOTHING)
         return
     rows = sorted((row for change in found for row in change.verdicts), key=lambda row: row[1].rank)
     Console(highlight=False, width=WIDE).print(verdict_table(rows, console.width))
@@ -103,8 +105,11 @@ def approve(
     from harness.commands.baseline import approve as take_over
 
     console = Console(highlight=False)
-    for path in take_over(session, baselines, reason, by, only, everything):
+    written = take_over(session, baselines, reason, by, only, everything)
+    for path in written:
         console.print(f"approved {escape(str(baselines / path))}", soft_wrap=True)
+    if not written:
+        console.print(NOTHING)
 
 
 @baseline_app.command()

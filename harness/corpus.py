@@ -136,7 +136,7 @@ def _markov(scenario: Scenario) -> Corpus:
     source = MarkovSource.default()
     length = scenario.sequence + 1
     train = source.draw(scenario.steps * scenario.batch, length, seed=2 * scenario.seed)
-    held_out = source.draw(max(1, scenario.eval_sequences), length, seed=2 * scenario.seed + 1)
+    held_out = source.draw(max(1, scenario.eval_sequences, scenario.samples), length, seed=2 * scenario.seed + 1)
     return Corpus(train, held_out, f"markov-{len(source.transitions)}", source.nll(held_out))
 
 

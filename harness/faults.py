@@ -1,10 +1,12 @@
 """Faults that can be planted into a real run, to see that the gate catches them."""
 
 import difflib
+import math
 import re
 from dataclasses import dataclass
 
 from harness.errors import ScenarioError
+from harness.scenario import Scenario
 
 FAULTS = {
     "slow_step": (1.0, "every step takes this share longer"),
@@ -43,9 +45,22 @@ class Fault:
             hint = f"did you mean {near[0]!r}?" if near else f"faults are {', '.join(FAULTS)}"
             raise ScenarioError(f"fault {text!r} is unknown; {hint}")
         try:
-            return cls(name, float(match[2]) if match[2] else FAULTS[name][0])
+            amount = float(match[2]) if match[2] else FAULTS[name][0]
         except ValueError:
-            raise ScenarioError(f"fault {text!r}: {match[2]!r} is no number") from None
+            amount = math.nan
+        if not 0 < amount < math.inf:
+            raise ScenarioError(f"fault {text!r}: {match[2]!r} is no positive number")
+        return cls(name, amount)
+
+    def applies(self, scenario: Scenario) -> bool:
+        """Whether it has an effect in a scenario at all."""
+        if self.name == "nan":
+            return self.amount <= scenario.steps
+        if self.name == "dropped_reduction":
+            return scenario.layout.dp > 1
+        if self.name == "degenerate_generator":
+            return scenario.samples > 0
+        return True
 
     def __str__(self) -> str:
-        return f"{self.name}={self.amount:g}"
+        return f"{self.name}={self.amount!r}"

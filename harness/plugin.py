@@ -27,6 +27,7 @@ from harness.session import Session, ShowProgress, Trainer
 
 SESSION = pytest.StashKey[Session]()
 REPORTER = pytest.StashKey[Reporter]()
+GATE = pytest.StashKey[Gate | None]()
 OVERRIDES = pytest.StashKey[Overrides]()
 _found: dict[str, Devices] = {}
 
@@ -48,7 +49,6 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in HARDWARE:
         config.addinivalue_line("markers", f"{name}: runs on {name} (set by @hardware)")
     config.addinivalue_line("markers", "cards(n): needs n devices, on CPU n processes (set by @cards)")
-    config.addinivalue_line("markers", "nightly: too long for every change; run with -m nightly")
     try:
         fault = Fault.parse(config.option.plant) if config.option.plant else None
         config.stash[OVERRIDES] = read_overrides(config.rootpath)
@@ -96,18 +96,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     try:
         config.stash[SESSION].prepare()
     except HarnessError as error:
-        raise pytest.UsageError(str(error)) from None
+        # An xdist worker that ends here would take the reason with it: there, each test's trainer gives it.
+        if not hasattr(config, "workerinput"):
+            raise pytest.UsageError(str(error)) from None
 
 
 def _trains(item: pytest.Item) -> bool:
     return "trainer" in getattr(item, "fixturenames", ())
 
 
+def _hardware(item: pytest.Item) -> str:
+    """The hardware of an instance that @hardware made; empty for any other test."""
+    name = getattr(getattr(item, "callspec", None), "params", {}).get("hardware")
+    return str(name) if name in HARDWARE and "hardware" in getattr(item, "fixturenames", ()) else ""
+
+
 def _missing(item: pytest.Item) -> str:
     """Why an item can't run here; empty where it can."""
-    parameters = getattr(getattr(item, "callspec", None), "params", {})
-    name = parameters.get("hardware")
-    if name not in HARDWARE or "hardware" not in getattr(item, "fixturenames", ()):
+    name = _hardware(item)
+    if not name:
         return ""
     if name not in _found:
         _found[name] = find(name)
@@ -146,7 +153,9 @@ def trainer(request: pytest.FixtureRequest, hardware: str) -> Trainer:
 def gate(request: pytest.FixtureRequest, hardware: str) -> Gate:
     """Compares runs with this test's approved baseline; the test fails at its end if any value fell short."""
     path = baseline.baseline_path(request.node.nodeid, hardware)
-    return Gate(baseline.read(_baselines(request.config) / path), request.config.stash[OVERRIDES])
+    collected = Gate(baseline.read(_baselines(request.config) / path), request.config.stash[OVERRIDES])
+    request.node.stash[GATE] = collected
+    return collected
 
 
 def _baselines(config: pytest.Config) -> Path:
@@ -156,24 +165,40 @@ def _baselines(config: pytest.Config) -> Path:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     """Fails a test at its end, once, with every value that fell short."""
-    funcargs = getattr(item, "funcargs", {})
-    checked: Gate | None = funcargs.get("gate") if isinstance(funcargs.get("gate"), Gate) else None
-    if checked is None:
-        return (yield)
+    item.stash.setdefault(GATE, None)
     try:
         result = yield
-    except BaseException:
-        if checked.failures:
-            item.add_report_section("call", "gate", failure_text(checked.failures))
+    except BaseException as error:
+        collected = _closed(item, complete=False)
+        if collected and collected.failures:
+            if isinstance(error, pytest.skip.Exception):
+                pytest.fail(failure_text(collected.failures), pytrace=False)
+            item.add_report_section("call", "gate", failure_text(collected.failures))
         raise
-    finally:
-        item.user_properties += [(f"{v.label}.{v.metric}", _property(v)) for v in checked.verdicts]
-    if not checked.verdicts:
+    collected = _closed(item, complete=True)
+    if collected is None:
+        return result
+    if not collected.verdicts:
         pytest.fail("the test asked for the gate and checked nothing: call gate.check(run)", pytrace=False)
-    _keep_candidates(item, checked)
-    if checked.failures:
-        pytest.fail(failure_text(checked.failures), pytrace=False)
+    problems = [failure_text(collected.failures)] if collected.failures else []
+    try:
+        _keep_candidates(item, collected)
+    except HarnessError as error:
+        problems.append(str(error))
+    if problems:
+        pytest.fail("\n".join(problems), pytrace=False)
     return result
+
+
+def _closed(item: pytest.Item, complete: bool) -> Gate | None:
+    """The test's gate, if it asked for one, with its verdicts among the test's properties."""
+    collected = item.stash.get(GATE, None)
+    if collected is None:
+        return None
+    collected.close(complete)
+    properties = {f"{v.label}.{v.metric}": _property(v) for v in collected.verdicts}
+    item.user_properties = [(n, v) for n, v in item.user_properties if n not in properties] + [*properties.items()]
+    return collected
 
 
 def _property(verdict: Verdict) -> str:
@@ -183,17 +208,38 @@ def _property(verdict: Verdict) -> str:
 def _keep_candidates(item: pytest.Item, checked: Gate) -> None:
     session = item.config.stash[SESSION]
     if session.fault is None:
-        path = baseline.baseline_path(item.nodeid, item.funcargs["hardware"])  # type: ignore[attr-defined]
+        path = baseline.baseline_path(item.nodeid, _hardware(item))
         baseline.write(session.folder / "candidates" / path, baseline.BaselineFile(runs=checked.candidates))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Generator[None, Any, Any]:
-    """Attaches what the gate said to the test's report, which xdist carries to the controller."""
+    """Shows the user's own errors without our code, and attaches what xdist must carry to the controller."""
     report = yield
+    _shorten(report, call)
     if report.when == "call" or report.outcome != "passed":
-        record(report, item, getattr(item, "funcargs", {}))
+        trainer = getattr(item, "funcargs", {}).get("trainer")
+        record(report, item, _hardware(item), trainer, item.stash.get(GATE, None))
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, Any]:
+    """Shows what is wrong with a scenario or a mark in one or two lines."""
+    report = yield
+    if getattr(report, "call", None) is not None:
+        _shorten(report, report.call)
+    return report
+
+
+def _shorten(report: Any, call: Any) -> None:
+    """Replaces the traceback of an error that is the user's to mend by its place and its text."""
+    if report.failed and call.excinfo is not None and isinstance(call.excinfo.value, HarnessError):
+        home = Path(__file__).parent
+        places = [(Path(str(entry.path)), entry.lineno + 1) for entry in call.excinfo.traceback]
+        places = [(path, line) for path, line in places if path.is_file() and home not in path.parents]
+        where = f"{places[-1][0].name}:{places[-1][1]}: " if places else ""
+        report.longrepr = f"{where}error: {call.excinfo.value}"
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -8,31 +8,34 @@ from typing import Any
 import pytest
 
 from harness import __version__
+from harness.anonymity import anonymous
+from harness.devices import HARDWARE
 from harness.errors import BaselineError, ResultsError
 from harness.gate.baseline import baseline_path
 from harness.gate.checks import Gate
 from harness.gate.verdict import Verdict
-from harness.results import Attempt, Results, TestResult, anonymous
+from harness.provenance import git
+from harness.results import Attempt, Results, TestResult
 from harness.session import Session, Trainer
 
 RECORD = "harness_record"
 
 
-def record(report: pytest.TestReport, item: pytest.Item, funcargs: Mapping[str, Any]) -> None:
+def record(
+    report: pytest.TestReport, item: pytest.Item, hardware: str, trainer: Trainer | None, gate: Gate | None
+) -> None:
     """Attaches to a report what the controller can't know: verdicts, runs and the baseline's file."""
-    parameters = getattr(getattr(item, "callspec", None), "params", {})
-    if "hardware" not in parameters or not {"trainer", "gate"} & set(getattr(item, "fixturenames", ())):
+    if not hardware or not {"trainer", "gate"} & set(getattr(item, "fixturenames", ())):
         return
-    trainer, gate = funcargs.get("trainer"), funcargs.get("gate")
     try:
-        path = str(baseline_path(item.nodeid, parameters["hardware"]))
+        path = str(baseline_path(item.nodeid, hardware))
     except BaselineError:
         path = ""
     content = {
-        "hardware": parameters["hardware"],
+        "hardware": hardware,
         "baseline": path,
-        "runs": trainer.keys if isinstance(trainer, Trainer) else [],
-        "verdicts": [v.model_dump(mode="json") for v in gate.verdicts] if isinstance(gate, Gate) else [],
+        "runs": trainer.keys if trainer else [],
+        "verdicts": [v.model_dump(mode="json") for v in gate.verdicts] if gate else [],
     }
     setattr(report, RECORD, json.dumps(content))
 
@@ -45,12 +48,15 @@ class Reporter:
         self.problems: list[str] = []
         started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.results = Results(
-            started=started, harness=__version__, fault=str(session.fault) if session.fault else None
+            started=started,
+            harness=__version__,
+            commit=git("rev-parse", "HEAD"),
+            fault=str(session.fault) if session.fault else None,
         )
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Adds a finished test and writes what is known so far, so that a killed session keeps it."""
-        text = getattr(report, RECORD, None)
+        text = getattr(report, RECORD, None) or _crashed(report)
         if text is None:
             return
         content = json.loads(text)
@@ -85,13 +91,20 @@ class Reporter:
         return test
 
     def _write(self) -> None:
-        if not self.session.folder.exists():
-            return
         try:
+            self.session.prepare()
             self.results.write(self.session.folder)
         except ResultsError as error:
             if str(error) not in self.problems:
                 self.problems.append(str(error))
+
+
+def _crashed(report: pytest.TestReport) -> str | None:
+    """A record for the test in which an xdist worker died, which can't give one."""
+    hardware = next((name for name in HARDWARE if f"{name}]" in report.nodeid), None)
+    if str(report.when) != "???" or hardware is None:
+        return None
+    return json.dumps({"hardware": hardware, "baseline": "", "runs": [], "verdicts": []})
 
 
 def _message(report: pytest.TestReport) -> str:

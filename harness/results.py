@@ -1,9 +1,6 @@
 """results.json: everything that one session ran and decided; the only source of every report."""
 
-import getpass
 import os
-import socket
-import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -75,6 +72,9 @@ class Results(BaseModel):
     """UTC, ISO 8601."""
 
     harness: str
+    commit: str = ""
+    """Commit that was checked out; empty outside a repository."""
+
     fault: str | None = None
     tests: list[TestResult] = Field(default_factory=list)
     runs: dict[str, Run] = Field(default_factory=dict)
@@ -124,16 +124,3 @@ def read(folder: Path) -> Results:
         raise ResultsError(
             f"results of {folder.name} can't be read: {str(error).splitlines()[0]}; run the suite again"
         ) from None
-
-
-def anonymous(text: str, root: Path) -> str:
-    """Takes this machine's paths, host and user out of a text that goes into a report."""
-    names = [(str(root), "."), (sys.prefix, "<python>"), (sys.base_prefix, "<python>"), (str(Path.home()), "~")]
-    with suppress(OSError):
-        names.append((socket.gethostname(), "<host>"))
-    with suppress(OSError, KeyError):
-        names.append((f"/{getpass.getuser()}/", "/<user>/"))
-    for name, placeholder in names:
-        if len(name) > 1:
-            text = text.replace(name, placeholder)
-    return text

@@ -7,6 +7,7 @@ import json
 import math
 import re
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Any
 
 from harness.errors import ScenarioError
@@ -49,7 +50,8 @@ class Scenario:
 
     model: str = "tiny"
     """A preset of ``harness.models.PRESETS``, or the user's ``package.module:function``, which is called with the
-    scenario and returns a Cell from int32 tokens (batch, sequence) to logits (batch, sequence, vocabulary)."""
+    scenario and returns a Cell from int32 tokens (batch, sequence) to logits (batch, sequence, vocabulary). Such a
+    function applies precision and recompute itself."""
 
     data: str = "text"
     """``text`` (the prose that MindSpore's wheel ships), ``text:FILE`` (UTF-8, relative to the project), or
@@ -136,6 +138,9 @@ class Scenario:
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
                 raise ScenarioError(f"{name} must be a finite number of at least 0, not {value!r}")
             object.__setattr__(self, name, float(value))
+        for name in ("model", "data"):
+            if not isinstance(getattr(self, name), str):
+                raise ScenarioError(f"{name} must be a text, not {getattr(self, name)!r}")
         if not isinstance(self.layout, Layout):
             raise ScenarioError(f"layout must be a Layout, not {self.layout!r}")
 
@@ -148,6 +153,9 @@ class Scenario:
             raise ScenarioError(f"model={self.model!r} is neither a preset nor 'package.module:function'; {hint}")
         if self.data not in ("text", "markov") and not (self.data.startswith("text:") and len(self.data) > 5):
             raise ScenarioError(f"data={self.data!r} is unknown; use 'text', 'text:FILE' or 'markov'")
+        file = PurePosixPath(self.data.partition(":")[2])
+        if file.is_absolute() or ".." in file.parts:
+            raise ScenarioError(f"data={self.data!r} leaves the project; name a file below the project's folder")
 
     def _check_combinations(self) -> None:
         parts = self.layout.dp * self.accumulation * self.micro_batches
@@ -164,6 +172,10 @@ class Scenario:
             raise ScenarioError(f"warmup_steps={self.warmup_steps} and steps={self.steps} disagree: it would never end")
         if self.eval_every and not self.eval_sequences:
             raise ScenarioError(f"eval_every={self.eval_every} and eval_sequences=0 disagree: nothing to evaluate on")
+        if self.eval_every > self.steps:
+            raise ScenarioError(
+                f"eval_every={self.eval_every} and steps={self.steps} disagree: it would never evaluate"
+            )
         preset = PRESETS.get(self.model)
         if preset and self.layout.pp > preset.layers:
             raise ScenarioError(f"layout.pp={self.layout.pp} and model={self.model!r} disagree: {preset.layers} layers")
@@ -180,7 +192,7 @@ class Scenario:
         It covers the fields that differ from their default, so that a field added later leaves old hashes alone;
         ``SEMANTICS`` covers the defaults themselves.
         """
-        content = {name: value for name, value in self.to_dict().items() if value != _DEFAULTS[name]}
+        content = _without_defaults(self.to_dict(), _DEFAULTS)
         text = json.dumps({"semantics": SEMANTICS, **content}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -220,6 +232,14 @@ class Scenario:
 
     def _shallow(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+
+def _without_defaults(content: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: _without_defaults(value, defaults[name]) if isinstance(value, dict) else value
+        for name, value in content.items()
+        if value != defaults[name]
+    }
 
 
 _DEFAULTS = Scenario().to_dict()

@@ -1,26 +1,29 @@
 """One session's runs: each scenario is trained once, whoever asks for it, and one at a time on a device."""
 
 import hashlib
+import itertools
 import re
+import shutil
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from filelock import FileLock
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
-from harness import corpus
+from harness.anonymity import anonymous
 from harness.devices import find
 from harness.errors import HardwareError, LaunchError, ResultsError
 from harness.faults import Fault
 from harness.files import write_atomically
-from harness.launch import check_supported, train
-from harness.launch.ports import lock_folder
-from harness.launch.supervise import Progress
-from harness.results import anonymous
+from harness.launch import train
+from harness.launch.supervise import Progress, RankFailure
+from harness.locks import lock_folder
 from harness.run import Run
 from harness.scenario import Scenario
+
+FAILURE = "failure.json"
 
 ShowProgress = Callable[[Scenario], AbstractContextManager[Progress | None]]
 
@@ -90,50 +93,73 @@ class Trainer:
             ScenarioError, DataError: it can't be trained; found before any process is started.
             LaunchError: a rank failed or did not finish in time.
             HardwareError: there are fewer devices than ranks.
+            ResultsError: the results folder can't be written.
         """
-        session = self.session
-        check_supported(scenario, self.hardware)
-        corpus.load(scenario, session.root)
         available = find(self.hardware)
         if scenario.layout.world_size > available.count:
             raise HardwareError(
                 f"the scenario needs {scenario.layout.world_size} ranks, {self.hardware} offers {available.count} "
                 f"({available.reason}); mark the test with @cards({scenario.layout.world_size})"
             )
-        key = self._key(scenario, fresh)
-        self.keys.append(key)
+        session = self.session
         session.prepare()
+        fault = session.fault if session.fault and session.fault.applies(scenario) else None
+        key = self._key(scenario, fault, fresh)
+        self.keys.append(key)
         folder = session.run_folder(key)
-        folder.parent.mkdir(exist_ok=True)
-        with FileLock(f"{folder}.lock"):
-            done = session.finished(key)
-            if done:
-                return done
-            self._raise_known_failure(folder)
-            return self._train(scenario, folder, deadline or session.deadline)
+        seconds = deadline or session.deadline
+        try:
+            folder.parent.mkdir(exist_ok=True)
+            with FileLock(f"{folder}.lock"):
+                done = session.finished(key)
+                if done:
+                    return done
+                _raise_known_failure(folder, seconds)
+                shutil.rmtree(folder, ignore_errors=True)
+                return self._train(scenario, fault, folder, seconds)
+        except OSError as error:
+            raise ResultsError(
+                f"run {key} can't be written: {error.strerror}; free the disk or use --results"
+            ) from None
 
-    def _train(self, scenario: Scenario, folder: Path, deadline: float) -> Run:
+    def _train(self, scenario: Scenario, fault: Fault | None, folder: Path, deadline: float) -> Run:
         session = self.session
         with FileLock(lock_folder() / f"device-{self.hardware}.lock"), session.show_progress(scenario) as progress:
             try:
-                run = train(scenario, self.hardware, session.root, folder, deadline, session.fault, progress)
+                run = train(scenario, self.hardware, session.root, folder, deadline, fault, progress)
             except LaunchError as error:
                 text = anonymous(f"{error}\nall logs: runs/{folder.name} in this session's results", session.root)
-                write_atomically(folder / "failure.txt", text)
+                timed_out = isinstance(error, RankFailure) and error.timed_out
+                failure = _Failure(message=text, deadline=deadline if timed_out else None)
+                write_atomically(folder / FAILURE, failure.model_dump_json())
                 raise LaunchError(text) from None
         write_atomically(folder / "run.json", run.model_dump_json(indent=1))
         return run
 
-    def _raise_known_failure(self, folder: Path) -> None:
-        failure = folder / "failure.txt"
-        if failure.exists():
-            raise LaunchError(f"{failure.read_text(encoding='utf-8')}\n(the same run failed for an earlier test)")
-
-    def _key(self, scenario: Scenario, fresh: bool) -> str:
+    def _key(self, scenario: Scenario, fault: Fault | None, fresh: bool) -> str:
         parts = [self.hardware, scenario.hash]
-        if self.session.fault:
-            parts.append(re.sub(r"[^\w.]", "-", str(self.session.fault)))
-        if fresh:
-            test = hashlib.sha256(self.test.encode()).hexdigest()[:8]
-            parts.append(f"fresh-{test}-{len(self.keys)}")
-        return "-".join(parts)
+        if fault:
+            parts.append(re.sub(r"[^\w.]", "-", str(fault)))
+        key = "-".join(parts)
+        if not fresh:
+            return key
+        key += f"-fresh-{hashlib.sha256(self.test.encode()).hexdigest()[:8]}"
+        used = (f"{key}-{i}" for i in itertools.count(1))
+        return next(name for name in used if not self.session.run_folder(name).exists())
+
+
+class _Failure(BaseModel):
+    """A failed run, so that the next test that asks for it need not wait for it to fail again."""
+
+    message: str
+    deadline: float | None
+    """Seconds after which it was given up; None where it failed by itself."""
+
+
+def _raise_known_failure(folder: Path, deadline: float) -> None:
+    try:
+        failure = _Failure.model_validate_json((folder / FAILURE).read_text(encoding="utf-8"))
+    except (OSError, ValidationError):
+        return
+    if failure.deadline is None or deadline <= failure.deadline:
+        raise LaunchError(f"{failure.message}\n(the same run failed for an earlier test)")

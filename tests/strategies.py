@@ -34,7 +34,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         warmup_steps=draw(st.integers(0, steps)),
         layout=layout,
         seed=draw(st.integers(0, 2**31)),
-        eval_every=draw(st.integers(0, 100)) if eval_sequences else 0,
+        eval_every=draw(st.integers(0, min(100, steps))) if eval_sequences else 0,
         eval_sequences=eval_sequences,
         samples=draw(st.integers(0, 64)),
         sample_tokens=draw(st.integers(1, 256)),

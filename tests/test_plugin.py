@@ -131,9 +131,7 @@ class TestHardware:
         suite(project, "from harness import hardware\n\n@hardware('ascent')\ndef test_x(trainer): pass\n")
         found = run(project)
         assert found.ret == 2
-        found.stdout.fnmatch_lines(
-            ["*hardware 'ascent' is unknown; choose from cpu, gpu, ascend; did you mean 'ascend'?"]
-        )
+        found.stdout.fnmatch_lines(["test_suite.py:3: error: hardware 'ascent' is unknown; choose from *'ascend'?"])
 
     def test_a_test_without_hardware_is_told(self, project):
         suite(project, "def test_x(trainer): pass\n")
@@ -186,6 +184,28 @@ class TestGate:
         assert "REGRESSED" in table[0]
         assert "+20.00 %" in table[0]
         assert "PASS" in table[5]
+
+    def test_a_skip_does_not_hide_a_regression(self, project):
+        text = gated(project).read_text()
+        suite(project, text + "    pytest.skip('later')\n")
+        run(project).assert_outcomes(failed=3)
+
+    def test_a_gate_that_is_asked_for_by_name_is_heard(self, project):
+        text = gated(project).read_text().replace("(gate, name)", "(request, name)")
+        suite(project, text.replace("    curves", "    gate = request.getfixturevalue('gate')\n    curves"))
+        run(project).assert_outcomes(failed=3)
+
+    def test_a_label_that_went_is_told_and_approved_away(self, project):
+        text = gated(project).read_text()
+        suite(project, text + "    gate.check(make_run(peak_memory=1.0), label='second')\n")
+        run(project)
+        approve(project)
+        gated(project)
+        found = run(project)
+        found.assert_outcomes(failed=3)
+        found.stdout.fnmatch_lines(["INVALID*second.run: the baseline holds a run of this label*"])
+        approve(project)
+        run(project).assert_outcomes(passed=3)
 
     def test_a_gate_that_checks_nothing_fails(self, project):
         suite(project, "from harness import hardware\n\n@hardware('cpu')\ndef test_x(gate): pass\n")
@@ -278,6 +298,32 @@ class TestResults:
         assert found.ret == 4
         found.stderr.fnmatch_lines(["*can't be made: Not a directory; name a writable one with --results"])
 
+    def test_an_unwritable_folder_is_told_by_workers_too(self, project):
+        head = "from harness import Scenario, hardware\n\n@hardware('cpu')\ndef test_x(trainer):\n"
+        suite(project, head + "    trainer.run(Scenario())\n")
+        (project.path / "file").write_text("")
+        found = run(project, "--results", "file/results", "-n", "2")
+        found.assert_outcomes(failed=1)
+        found.stdout.fnmatch_lines(["test_suite.py:5: error: results folder *can't be made: Not a directory; name *"])
+
+    def test_a_lone_surrogate_does_not_end_the_session(self, project):
+        body = "def test_x(trainer):\n    raise ValueError('\\udcff')\n"
+        suite(project, f"from harness import hardware\n\n@hardware('cpu')\n{body}")
+        run(project, "--tb=no", "-rN").assert_outcomes(failed=1)
+        assert results(project).tests[0].last.message == "ValueError: ?"
+
+    def test_a_session_of_skips_has_results(self, project):
+        suite(project, MARKED)
+        run(project, "-m", "ascend")
+        assert {test.last.outcome for test in results(project).tests} == {"skipped"}
+        assert "no ascend on this machine" in results(project).tests[0].last.message
+
+    def test_a_crashed_worker_is_in_the_results(self, project):
+        body = "def test_x(trainer): os._exit(3)\n"
+        suite(project, f"import os\nfrom harness import hardware\n\n@hardware('cpu')\n{body}")
+        run(project, "-n", "1", "--max-worker-restart", "0")
+        assert [test.last.outcome for test in results(project).tests] == ["error"]
+
     def test_a_full_disk_is_told_and_the_session_is_not_green(self, project):
         gated(project)
         run(project)
@@ -321,7 +367,7 @@ def memory(name):
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--plant", "slow"], "*fault 'slow' is unknown*"), (["--plant", "nan=x"], "*'x' is no number*")],
+    [(["--plant", "slow"], "*fault 'slow' is unknown*"), (["--plant", "nan=x"], "*'x' is no positive number*")],
 )
 def test_a_bad_option_is_a_usage_error(project, arguments, message):
     gated(project)
@@ -384,6 +430,7 @@ def test_workers_share_one_real_run(project):
         ("layout=Layout(tp=2)", "*layout.tp=2: this trainer is data parallel only*"),
         ("batch=64, layout=Layout(dp=64)", "*the scenario needs 64 ranks, cpu offers*mark the test with @cards(64)*"),
         ("model='missing.module:model'", "*error: model='missing.module:model' can't be loaded: No module named*"),
+        ("steps=0", "test_suite.py:4: error: steps must be a whole number of at least 1, not 0"),
     ],
 )
 def test_bad_input_is_named(project, fields, message):
@@ -395,6 +442,21 @@ def test_bad_input_is_named(project, fields, message):
     found = run(project)
     found.stdout.fnmatch_lines([message])
     assert found.ret == 1
+    assert "harness/session.py" not in found.stdout.str()
+
+
+def test_a_run_that_was_too_slow_may_be_given_more_time(project):
+    suite(
+        project,
+        "import pytest\nfrom harness import Scenario, hardware\nfrom harness.errors import LaunchError\n\n"
+        "@hardware('cpu')\ndef test_x(trainer):\n"
+        "    scenario = Scenario(model='nano', steps=3, batch=2, sequence=16, eval_sequences=0)\n"
+        "    for _ in range(2):\n"
+        "        with pytest.raises(LaunchError, match='the deadline of 0.5 s passed'):\n"
+        "            trainer.run(scenario, deadline=0.5)\n"
+        "    assert len(trainer.run(scenario).curve('loss')) == 3\n",
+    )
+    run(project).assert_outcomes(passed=1)
 
 
 def test_a_model_of_the_users_own_is_trained(project):

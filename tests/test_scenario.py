@@ -53,6 +53,10 @@ def test_defaults_are_pinned():
     assert Scenario(steps=21).hash == "4f18a8496dc35897"
 
 
+def test_a_default_inside_the_layout_is_left_out_of_the_hash_too():
+    assert Scenario(layout=Layout(dp=2)).hash == "7a5627a809894c5a"
+
+
 def test_replace_changes_one_field():
     changed = Scenario().replace(recompute="full")
     assert changed.recompute == "full"
@@ -73,6 +77,11 @@ def test_is_frozen():
         ({"model": "a.b:"}, "neither a preset nor"),
         ({"data": "prose.txt"}, r"data='prose.txt' is unknown; use 'text', 'text:FILE'"),
         ({"data": "text:"}, "is unknown"),
+        ({"data": "text:/home/ada/prose.txt"}, "leaves the project"),
+        ({"data": "text:a/../../prose.txt"}, "leaves the project"),
+        ({"data": None}, "data must be a text, not None"),
+        ({"model": 7}, "model must be a text, not 7"),
+        ({"eval_every": 30, "steps": 20}, "eval_every=30 and steps=20 disagree"),
         ({"steps": 0}, "steps must be a whole number of at least 1, not 0"),
         ({"steps": True}, "steps must be a whole number"),
         ({"batch": 2.0}, "batch must be a whole number"),

@@ -1,8 +1,8 @@
 """``harness baseline``: what is approved, what a session would change, and taking it over."""
 
 import fnmatch
+import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,13 +12,13 @@ from pathlib import Path
 from filelock import FileLock
 
 from harness import results
-from harness.devices import HARDWARE
 from harness.errors import BaselineError
 from harness.gate import approve as approving
 from harness.gate import baseline
 from harness.gate.baseline import BaselineFile
-from harness.gate.verdict import Status, Verdict
-from harness.launch.ports import lock_folder
+from harness.gate.verdict import Verdict
+from harness.locks import lock_folder
+from harness.provenance import git
 from harness.results import TestResult
 
 
@@ -29,16 +29,12 @@ class Change:
     test: TestResult
     candidates: BaselineFile
     scopes: dict[str, set[str]]
-    """Label → scopes in which something is not as it was approved."""
+    """Label → scopes to take over."""
 
     @property
     def verdicts(self) -> list[tuple[str, Verdict]]:
         """Those behind the change."""
-        return [
-            (self.test.nodeid, verdict)
-            for verdict in self.test.last.verdicts
-            if verdict.status is not Status.PASS or "environment changed" in verdict.reason
-        ]
+        return [(self.test.nodeid, verdict) for verdict in self.test.last.verdicts if not verdict.as_approved]
 
 
 def stored(folder: Path) -> Iterator[tuple[Path, BaselineFile]]:
@@ -49,34 +45,38 @@ def stored(folder: Path) -> Iterator[tuple[Path, BaselineFile]]:
             yield path.relative_to(folder), content
 
 
-def changes(session: Path, only: str | None = None, everything: bool = False) -> list[Change]:
-    """What a session would change.
+def changes(session: Path, folder: Path, only: str | None = None, everything: bool = False) -> list[Change]:
+    """What a session would change in the baselines.
 
     Args:
         session: its folder.
-        only: glob on test ids or baseline files.
-        everything: also tests in which all is as approved.
+        folder: of the baselines.
+        only: part of, or glob on, test ids or baseline files.
+        everything: also values that are within tolerance of what is stored.
 
     Raises:
         ResultsError: the session has no results.
     """
     found = []
     for test in results.read(session).tests:
-        if only and not any(
-            fnmatch.fnmatch(name, pattern) for name in (test.nodeid, test.baseline) for pattern in (only, f"*{only}*")
-        ):
+        if only and not any(only in name or fnmatch.fnmatch(name, only) for name in (test.nodeid, test.baseline)):
             continue
         candidates = baseline.read(session / "candidates" / test.baseline) if test.baseline else None
         if candidates is None:
             continue
+        old = baseline.read(folder / test.baseline)
         scopes = {}
-        for label in candidates.runs:
-            moved = approving.changed_scopes([v for v in test.last.verdicts if v.label == label])
-            if everything or moved:
-                scopes[label] = {"numeric", "machine"} if everything else moved
-        if scopes:
+        for label, new in candidates.runs.items():
+            wanted = {"numeric", "machine"} if everything else _unapproved(test.last.verdicts, label)
+            scopes[label] = wanted & approving.moved_scopes(old.runs.get(label) if old else None, new)
+        if any(scopes.values()) or (old and set(old.runs) - set(candidates.runs)):
             found.append(Change(test, candidates, scopes))
     return found
+
+
+def _unapproved(verdicts: list[Verdict], label: str) -> set[str]:
+    moved = [verdict for verdict in verdicts if verdict.label == label and not verdict.as_approved]
+    return {"machine" if verdict.scope == "machine" else "numeric" for verdict in moved}
 
 
 def approve(
@@ -89,8 +89,8 @@ def approve(
         folder: of the baselines.
         reason: why the values are right.
         by: who approves; git's ``user.name`` by default.
-        only: glob on test ids or baseline files.
-        everything: also values that are as approved.
+        only: part of, or glob on, test ids or baseline files.
+        everything: also values that are within tolerance of what is stored.
 
     Returns:
         The files written, relative to ``folder``.
@@ -100,14 +100,13 @@ def approve(
     """
     if os.environ.get("CI"):
         raise BaselineError("approving is refused under CI: baselines change in a reviewed commit, not in a job")
-    stamp = approving.approval(by if by is not None else _git("config", "user.name"), reason, _git("rev-parse", "HEAD"))
+    name = by if by is not None else git("config", "user.name")
+    stamp = approving.approval(name, reason, results.read(session).commit)
     with FileLock(lock_folder() / "approve.lock"):
         merged = [
-            (
-                Path(c.test.baseline),
-                approving.merge(baseline.read(folder / c.test.baseline), c.candidates.runs, stamp, c.scopes),
-            )
-            for c in changes(session, only, everything)
+            (path, approving.merge(baseline.read(folder / path), change.candidates.runs, stamp, change.scopes))
+            for change in changes(session, folder, only, everything)
+            for path in [Path(change.test.baseline)]
         ]
         for path, content in merged:
             baseline.write(folder / path, content)
@@ -120,21 +119,14 @@ def orphans(folder: Path, root: Path) -> list[Path]:
     Raises:
         BaselineError: the suites can't be collected, so nothing can be said.
     """
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "suites"]
-    collected = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
-    if collected.returncode:
-        raise BaselineError(f"the suites can't be collected (pytest exit {collected.returncode}); mend that first")
-    known = set()
-    for nodeid in collected.stdout.splitlines():
-        match = re.search(r"\[(.+)\]$", nodeid)
-        names = set(match[1].split("-")) & set(HARDWARE) if match else set()
-        known |= {baseline.baseline_path(nodeid, name) for name in names}
-    return [path for path, _ in stored(folder) if path not in known]
-
-
-def _git(*arguments: str) -> str:
+    files = [path for path, _ in stored(folder)]
+    collected = subprocess.run(
+        [sys.executable, "-m", "harness.commands.collect"], cwd=root, capture_output=True, text=True, check=False
+    )
     try:
-        done = subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+        known = set(json.loads(collected.stdout.splitlines()[-1]))
+    except (ValueError, IndexError):
+        raise BaselineError(f"the suites can't be collected (exit {collected.returncode}); mend that first") from None
+    if files and not known:
+        raise BaselineError("no test with @hardware was collected in suites/; run this in the project's folder")
+    return [path for path in files if str(path) not in known]

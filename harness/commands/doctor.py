@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,7 +16,8 @@ import psutil
 from harness.devices import HARDWARE, find
 from harness.environment import processor
 from harness.errors import HarnessError
-from harness.launch.ports import lock_folder, reserved_port
+from harness.launch.ports import reserved_port
+from harness.locks import lock_folder
 
 PROBE_SECONDS = 120
 
@@ -107,7 +109,7 @@ def _backends() -> list[Finding]:
             need = (
                 "CANN and its set_env.sh"
                 if hardware == "ascend"
-                else "CUDA 11 libraries: pip install 'mindspore-harness[gpu]'"
+                else "CUDA 11's libraries (extra gpu) and name them in CUDA_HOME and LD_LIBRARY_PATH"
             )
             fix = f"{devices.count} devices are here but MindSpore can't use them; install {need}"
         findings.append(Finding(f"back end {hardware}", found, fix))
@@ -134,18 +136,20 @@ def _toolkits() -> list[Finding]:
     cann = os.environ.get("ASCEND_HOME_PATH") or os.environ.get("ASCEND_TOOLKIT_HOME")
     cuda = os.environ.get("CUDA_HOME")
     return [
-        Finding("CANN", _first_line(Path(cann) / "version.cfg") if cann else "ASCEND_HOME_PATH is not set"),
-        Finding("CUDA", _first_line(Path(cuda) / "version.json") if cuda else "CUDA_HOME is not set"),
-        Finding("driver ascend", _output("npu-smi", "info", "-t", "board", "-i", "0")),
+        Finding("CANN", _version_in(Path(cann) / "version.cfg") if cann else "ASCEND_HOME_PATH is not set"),
+        Finding("CUDA", _version_in(Path(cuda) / "version.json") if cuda else "CUDA_HOME is not set"),
+        Finding("driver ascend", _output("npu-smi", "-v")),
         Finding("driver gpu", _output("nvidia-smi", "--query-gpu=driver_version,name", "--format=csv,noheader")),
     ]
 
 
-def _first_line(path: Path) -> str:
+def _version_in(path: Path) -> str:
+    """The first version number in a file, whatever its format."""
     try:
-        return path.read_text(encoding="utf-8", errors="replace").strip().splitlines()[0]
-    except (OSError, IndexError):
-        return f"no {path.name}"
+        found = re.search(r"\d+\.\d+[\w.]*", path.read_text(encoding="utf-8", errors="replace"))
+    except OSError:
+        found = None
+    return found[0] if found else f"no version in {path.name}"
 
 
 def _output(command: str, *arguments: str) -> str:

@@ -1,11 +1,12 @@
 """Turns candidates into baselines, when somebody who gives a reason says so."""
 
 import math
+import statistics
+from collections.abc import Mapping
 from datetime import datetime, timezone
 
 from harness.errors import BaselineError
-from harness.gate.baseline import Approval, BaselineFile, Record
-from harness.gate.verdict import Status, Verdict
+from harness.gate.baseline import Approval, BaselineFile, Record, Times
 
 
 def approval(by: str, reason: str, commit: str) -> Approval:
@@ -23,54 +24,73 @@ def approval(by: str, reason: str, commit: str) -> Approval:
 
 
 def merge(
-    old: BaselineFile | None, candidates: dict[str, Record], stamp: Approval, changed: dict[str, set[str]]
+    old: BaselineFile | None, candidates: Mapping[str, Record], stamp: Approval, moved: Mapping[str, set[str]]
 ) -> BaselineFile:
     """The baseline file after an approval.
 
     Args:
-        old: the file so far.
-        candidates: by label.
+        old: the file so far. Labels that the test no longer checks are dropped.
+        candidates: all runs of the test, by label.
         stamp: who, when, why.
-        changed: label → the scopes to take over (``numeric``, ``machine``). Times of other machines stay.
+        moved: label → the scopes to take over (``numeric``, ``machine``). Times of other machines stay.
 
     Raises:
         BaselineError: a value that would be stored is not finite.
     """
-    runs = dict(old.runs) if old else {}
-    for label, scopes in changed.items():
-        new = candidates[label]
-        _refuse_non_finite(label, new)
-        former = runs.get(label)
-        same = former if former and former.scenario_hash == new.scenario_hash else None
-        machines = dict(same.machines) if same else {}
-        if "machine" in scopes or same is None:
-            machines.update(new.machines)
-        values = new if "numeric" in scopes or same is None else same
-        runs[label] = values.model_copy(
-            update={"machines": machines, "approved": stamp.model_copy(update={"replaces": _replaced(former, values)})}
-        )
+    runs = {}
+    for label, new in candidates.items():
+        former = old.runs.get(label) if old else None
+        scopes = moved.get(label, set())
+        if former and not scopes:
+            runs[label] = former
+        elif scopes:
+            _refuse_non_finite(label, new)
+            runs[label] = _merged(former, new, stamp, scopes)
     return BaselineFile(runs=runs)
 
 
-def changed_scopes(verdicts: list[Verdict]) -> set[str]:
-    """What of a run is worth approving: the scopes in which something is not simply as it was."""
-    changed = {"machine" if v.scope == "machine" else "numeric" for v in verdicts if v.status is not Status.PASS}
-    return changed | {"numeric" for v in verdicts if "environment changed" in v.reason}
+def _merged(former: Record | None, new: Record, stamp: Approval, scopes: set[str]) -> Record:
+    if former is None or former.scenario_hash != new.scenario_hash:
+        former, scopes = None, {"numeric", "machine"}
+    machines = dict(former.machines) if former else {}
+    if "machine" in scopes:
+        for machine, times in new.machines.items():
+            before = (
+                {name: statistics.median(samples) for name, samples in machines[machine].metrics.items()}
+                if machine in machines
+                else {}
+            )
+            after = {name: statistics.median(samples) for name, samples in times.metrics.items()}
+            machines[machine] = Times(metrics=times.metrics, approved=_replacing(stamp, before, after))
+    if "numeric" in scopes or former is None:
+        before = former.metrics if former else {}
+        return new.model_copy(update={"machines": machines, "approved": _replacing(stamp, before, new.metrics)})
+    return former.model_copy(update={"machines": machines})
+
+
+def _replacing(stamp: Approval, before: Mapping[str, float], after: Mapping[str, float]) -> Approval:
+    replaced = {name: value for name, value in before.items() if after.get(name) != value}
+    return stamp.model_copy(update={"replaces": replaced})
+
+
+def moved_scopes(old: Record | None, new: Record) -> set[str]:
+    """The scopes in which a candidate is not what is stored."""
+    if old is None or old.scenario_hash != new.scenario_hash:
+        return {"numeric", "machine"}
+    scopes = set()
+    if (old.environment, old.metrics, old.curves) != (new.environment, new.metrics, new.curves):
+        scopes.add("numeric")
+    stored = {machine: old.machines[machine].metrics for machine in new.machines if machine in old.machines}
+    if stored != {machine: times.metrics for machine, times in new.machines.items()}:
+        scopes.add("machine")
+    return scopes
 
 
 def _refuse_non_finite(label: str, record: Record) -> None:
-    times = {
-        name: value for metrics in record.machines.values() for name, values in metrics.items() for value in values
-    }
-    bad = [name for name, value in {**record.metrics, **times}.items() if not math.isfinite(value)]
-    bad += [name for name, values in record.curves.items() if not all(map(math.isfinite, values))]
+    samples = [
+        (name, v) for times in record.machines.values() for name, values in times.metrics.items() for v in values
+    ]
+    curves = [(name, v) for name, values in record.curves.items() for v in values]
+    bad = sorted({name for name, value in [*record.metrics.items(), *samples, *curves] if not math.isfinite(value)})
     if bad:
-        raise BaselineError(
-            f"run {label!r} has non-finite {', '.join(sorted(bad))}: that is no baseline; mend the training"
-        )
-
-
-def _replaced(former: Record | None, new: Record) -> dict[str, float]:
-    if former is None:
-        return {}
-    return {name: value for name, value in former.metrics.items() if new.metrics.get(name) != value}
+        raise BaselineError(f"run {label!r} has non-finite {', '.join(bad)}: that is no baseline; mend the training")

@@ -1,9 +1,10 @@
 """Approved values on disk: one JSON file a test, sorted, one value a line."""
 
+import hashlib
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -12,7 +13,7 @@ from harness.errors import BaselineError
 from harness.files import write_atomically
 from harness.run import Run
 
-SCHEMA = 1
+SCHEMA: Literal[1] = 1
 
 _STRICT = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.+-]*")
@@ -35,6 +36,17 @@ class Approval(BaseModel):
     """Scalars that this approval changed, with the values they had."""
 
 
+class Times(BaseModel):
+    """``machine`` values on one kind of machine."""
+
+    model_config = _STRICT
+
+    metrics: dict[str, list[float]]
+    """One sample a run."""
+
+    approved: Approval | None = None
+
+
 class Record(BaseModel):
     """Values of one labelled run of a test; a candidate until it carries an approval."""
 
@@ -49,10 +61,11 @@ class Record(BaseModel):
     """``numeric`` and ``ratio`` scalars."""
 
     curves: dict[str, list[float]] = Field(default_factory=dict)
-    machines: dict[str, dict[str, list[float]]] = Field(default_factory=dict)
-    """Machine key → ``machine`` metric → one sample a run."""
+    machines: dict[str, Times] = Field(default_factory=dict)
+    """Machine key → the times measured there."""
 
     approved: Approval | None = None
+    """Of the numeric values; times have an approval of their own."""
 
 
 class BaselineFile(BaseModel):
@@ -60,7 +73,7 @@ class BaselineFile(BaseModel):
 
     model_config = _STRICT
 
-    schema_version: int = SCHEMA
+    schema_version: Literal[1] = SCHEMA
     runs: dict[str, Record]
 
 
@@ -76,9 +89,14 @@ def baseline_path(nodeid: str, hardware: str) -> Path:
     file, _, rest = nodeid.partition("::")
     module = Path(file).with_suffix("")
     parts = module.parts[1:] if module.parts[:1] == ("suites",) else module.parts
-    name, _, parameters = rest.replace("::", ".").partition("[")
-    others = [p for p in parameters.rstrip("]").split("-") if p and p != hardware]
-    file_name = "-".join([name, *(re.sub(r"[^A-Za-z0-9_.+]", "_", p) for p in others)])
+    name, _, parameters = rest.partition("[")
+    file_name = name.replace("::", ".")
+    # Every instance has the hardware among its parameters: it stands in the folder's name, the others in the file's.
+    others = re.sub(rf"^{hardware}(-|$)|-{hardware}(?=-|$)", "", parameters.removesuffix("]"), count=1)
+    if others:
+        plain = re.sub(r"[^A-Za-z0-9_.+-]", "_", others)
+        digest = "" if plain == others else f"-{hashlib.sha256(others.encode()).hexdigest()[:6]}"
+        file_name += f"-{plain}{digest}"
     for part in (*parts, file_name):
         if not _NAME.fullmatch(part):
             raise BaselineError(f"{nodeid!r} can't name a baseline file: {part!r} is not a plain file name")
@@ -100,7 +118,7 @@ def read(path: Path) -> BaselineFile | None:
     try:
         content = json.loads(text)
         version = content["schema_version"] if isinstance(content, dict) else None
-        if isinstance(version, int) and version > SCHEMA:
+        if isinstance(version, int | float) and version > SCHEMA:
             raise BaselineError(
                 f"baseline {path.name} has schema {version}, newer than {SCHEMA}: upgrade mindspore-harness"
             )
@@ -139,5 +157,5 @@ def candidate(run: Run, metrics: dict[str, float], curves: dict[str, list[float]
         environment=run.environment,
         metrics=metrics,
         curves=curves,
-        machines={run.machine: {name: [value] for name, value in times.items()}} if times else {},
+        machines={run.machine: Times(metrics={name: [value] for name, value in times.items()})} if times else {},
     )

@@ -7,8 +7,7 @@ from harness.errors import PolicyError
 from harness.gate.baseline import BaselineFile, Record, candidate
 from harness.gate.judge import judge
 from harness.gate.policy import Overrides, check_overrides, find_metric
-from harness.gate.verdict import Verdict
-from harness.metrics.registry import METRICS
+from harness.gate.verdict import Status, Verdict
 from harness.run import Run
 
 
@@ -20,6 +19,7 @@ class Gate:
         self.configured = configured
         self.verdicts: list[Verdict] = []
         self.candidates: dict[str, Record] = {}
+        self.closed = False
 
     def check(
         self,
@@ -43,8 +43,11 @@ class Gate:
             This run's verdicts; those that fail also fail the test.
 
         Raises:
-            PolicyError: a metric is unknown, a tolerance can't be applied, or the label was used before.
+            PolicyError: a metric is unknown, a tolerance can't be applied, the label was used before, or the test is
+                over.
         """
+        if self.closed:
+            raise PolicyError("the test is over and its verdict given; call gate.check inside the test")
         if label in self.candidates:
             raise PolicyError(f"label {label!r} was checked before in this test; give each run a label of its own")
         check_overrides(policy or {})
@@ -57,6 +60,21 @@ class Gate:
         self.verdicts += verdicts
         return verdicts
 
+    def close(self, complete: bool) -> None:
+        """Ends the collecting.
+
+        Args:
+            complete: whether the test came to its end; what the baseline holds and the test did not check is then
+                INVALID too.
+        """
+        self.closed = True
+        if not complete or not self.verdicts:
+            return
+        reason = "the baseline holds a run of this label and the test checked none; approve that"
+        for label in self.baseline.runs if self.baseline else ():
+            if label not in self.candidates:
+                self.verdicts.append(Verdict(metric="run", label=label, status=Status.INVALID, reason=reason))
+
     @property
     def failures(self) -> list[Verdict]:
         """Verdicts that fail the test, worst first."""
@@ -67,7 +85,7 @@ class Gate:
             return wanted is None or name in wanted
 
         scalars = {name: value for name, value in run.metrics.items() if asked(name)}
-        times = {name: value for name, value in scalars.items() if METRICS[name].scope == "machine"}
+        times = {name: value for name, value in scalars.items() if find_metric(name).scope == "machine"}
         metrics = {name: value for name, value in scalars.items() if name not in times}
         for name, value in ratios.items():
             if find_metric(name).scope != "ratio":

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from harness.errors import ScenarioError
 from harness.gate.baseline import Record
 from harness.gate.compare import compare
-from harness.gate.policy import Overrides, find_metric, resolve
+from harness.gate.policy import Overrides, Policy, find_metric, resolve
 from harness.gate.verdict import Status, Verdict
 from harness.metrics.registry import Metric
 from harness.run import Run
@@ -32,24 +32,20 @@ def judge(
         return [Verdict(metric="scenario", status=Status.INVALID, reason=_refusal(run, record))]
     verdicts = []
     asked = set(run.undefined if only is None else only)
-    for name in sorted(_names(candidate) | _names(record) | asked):
+    environment = record.environment.differences(run.environment) if record else []
+    for name in sorted(_names(candidate, run.machine) | _names(record, run.machine) | asked):
         metric = find_metric(name)
         policy = resolve(metric, *policies)
         if name in asked and name in run.undefined:
-            reason = run.undefined[name]
+            verdicts.append(_invalid(metric, policy, run.undefined[name]))
+            continue
+        if only is not None and name not in asked:
             verdicts.append(
-                Verdict(
-                    metric=name,
-                    status=Status.INVALID,
-                    reason=reason,
-                    unit=metric.unit,
-                    scope=metric.scope,
-                    lane=policy.lane,
-                )
+                _invalid(metric, policy, "the baseline has it and the test checks it no longer; approve that")
             )
             continue
         verdict = compare(metric, _value(metric, candidate, run.machine), _value(metric, record, run.machine), policy)
-        verdicts.append(_with_environment(verdict, run, record))
+        verdicts.append(_with_environment(verdict, environment))
     if not verdicts:
         verdicts.append(
             Verdict(metric="run", status=Status.INVALID, reason="nothing to compare: no metric was checked")
@@ -57,11 +53,25 @@ def judge(
     return verdicts
 
 
-def _names(record: Record | None) -> set[str]:
+def _invalid(metric: Metric, policy: Policy, reason: str) -> Verdict:
+    return Verdict(
+        metric=metric.name,
+        status=Status.INVALID,
+        reason=reason,
+        unit=metric.unit,
+        scope=metric.scope,
+        lane=policy.lane,
+    )
+
+
+def _times(record: Record, machine: str) -> dict[str, list[float]]:
+    return record.machines[machine].metrics if machine in record.machines else {}
+
+
+def _names(record: Record | None, machine: str) -> set[str]:
     if record is None:
         return set()
-    machine = {name for metrics in record.machines.values() for name in metrics}
-    return set(record.metrics) | set(record.curves) | machine
+    return {*record.metrics, *record.curves, *_times(record, machine)}
 
 
 def _value(metric: Metric, record: Record | None, machine: str) -> float | list[float] | None:
@@ -70,23 +80,18 @@ def _value(metric: Metric, record: Record | None, machine: str) -> float | list[
     if metric.curve:
         return record.curves.get(metric.name)
     if metric.scope == "machine":
-        samples = record.machines.get(machine, {}).get(metric.name)
+        samples = _times(record, machine).get(metric.name)
         return statistics.median(samples) if samples else None
     return record.metrics.get(metric.name)
 
 
-def _with_environment(verdict: Verdict, run: Run, record: Record | None) -> Verdict:
+def _with_environment(verdict: Verdict, changes: list[str]) -> Verdict:
     """Says so when the environment moved as well; a number that moved with it is not called a regression."""
-    if record is None or verdict.scope == "machine":
+    if not changes or verdict.scope == "machine" or verdict.status is Status.NO_BASELINE:
         return verdict
-    changes = "; ".join(record.environment.differences(run.environment))
-    if not changes or verdict.status is Status.NO_BASELINE:
-        return verdict
-    if verdict.status is Status.REGRESSED:
-        reason = f"{verdict.reason}; and the environment changed ({changes})"
-        return verdict.model_copy(update={"status": Status.ENVIRONMENT_CHANGED, "reason": reason})
-    note = f"{verdict.reason}; environment changed ({changes})".removeprefix("; ")
-    return verdict.model_copy(update={"reason": note})
+    status = Status.ENVIRONMENT_CHANGED if verdict.status is Status.REGRESSED else verdict.status
+    reason = f"{verdict.reason}; the environment changed ({'; '.join(changes)})".removeprefix("; ")
+    return verdict.model_copy(update={"status": status, "reason": reason, "environment_changes": changes})
 
 
 def _refusal(run: Run, record: Record) -> str:

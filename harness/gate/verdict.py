@@ -3,7 +3,7 @@
 from enum import Enum
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class Status(str, Enum):
@@ -59,6 +59,9 @@ class Verdict(BaseModel):
     step: int | None = None
     """Of a curve: the first deviating step, from 1, or else the last."""
 
+    environment_changes: list[str] = Field(default_factory=list)
+    """What the value depends on and is not as it was when the baseline was approved."""
+
     @property
     def change(self) -> float | None:
         """Relative change against the baseline; None where the baseline is zero or missing."""
@@ -76,6 +79,11 @@ class Verdict(BaseModel):
         if self.lane == "advisory" or self.status in _HARMLESS:
             return False
         return not (self.status is Status.NO_BASELINE and self.scope == "machine")
+
+    @property
+    def as_approved(self) -> bool:
+        """Whether an approval would change nothing worth a review."""
+        return self.status is Status.PASS and not self.environment_changes
 
     @property
     def rank(self) -> tuple[bool, int, str, str]:

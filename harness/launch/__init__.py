@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from harness import corpus
 from harness.environment import machine_key
 from harness.errors import LaunchError, ScenarioError
 from harness.faults import Fault
@@ -18,8 +19,6 @@ from harness.launch.supervise import Job, Progress, supervise
 from harness.layout import Layout
 from harness.run import RankReport, Run, assemble
 from harness.scenario import Scenario
-
-LAUNCHERS = {"local": local.command, "msrun": msrun.command}
 
 _PEAK = re.compile(r"actual peak used mem:(\d+)M")
 
@@ -46,16 +45,19 @@ def train(
 
     Raises:
         ScenarioError: the trainer can't run this layout or precision on this hardware.
+        DataError: the data is missing, unreadable or too short; found before any process is started.
         LaunchError: a rank failed, or did not finish in time.
     """
     check_supported(scenario, hardware)
+    corpus.load(scenario, root)
     ranks = scenario.layout.world_size
     folder = folder.resolve()
     Request(
         scenario=scenario.to_dict(), hardware=hardware, root=str(root.resolve()), fault=str(fault) if fault else None
     ).write(folder)
     program = [sys.executable, "-m", "harness.trainer", str(folder)]
-    with LAUNCHERS["local" if ranks == 1 else "msrun"](ranks, folder, program) as command:
+    launcher = local if ranks == 1 else msrun
+    with launcher.command(ranks, folder, program) as command:
         supervise(Job(command, ranks, folder, rank_environment(ranks), deadline), progress)
     reports = [_report(folder, rank, scenario, hardware) for rank in range(ranks)]
     machine = machine_key(reports[0].device, len(os.sched_getaffinity(0)))

@@ -2,31 +2,16 @@
 
 import os
 import socket
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from harness.errors import LaunchError
+from harness.locks import lock_folder
 
 # Below the range from which Linux gives ports to outgoing connections, so that none is taken between test and use.
 FIRST, LAST = 18_000, 28_000
-
-
-def lock_folder() -> Path:
-    """Folder of the locks that all sessions of one user on this machine share.
-
-    Raises:
-        LaunchError: it can't be made.
-    """
-    folder = Path(tempfile.gettempdir()) / f"mindspore-harness-{os.getuid()}"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise LaunchError(f"the lock folder {folder} can't be made: {error.strerror}; set TMPDIR") from None
-    return folder
 
 
 @contextmanager

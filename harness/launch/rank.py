@@ -27,7 +27,7 @@ def main(folder: Path, program: list[str]) -> int:
     """Runs one rank to its end.
 
     Args:
-        folder: of the run; takes the log, and what the rank's process id and exit status are.
+        folder: of the run; takes the log, this process's id and group, and the rank's exit status.
         program: command line of the rank.
     """
     scheduler = os.environ.get("MS_ROLE") == "MS_SCHED"
@@ -35,6 +35,7 @@ def main(folder: Path, program: list[str]) -> int:
     end_with_parent()
     if not is_watched():
         return 1
+    write(folder / f"{name}.pid", f"{os.getpid()} {os.getpgid(0)}")
     # SIGTERM reaches the whole group; the rank ends by it, and this process stays to say so.
     signal.signal(signal.SIGTERM, lambda *_: None)
     with (folder / f"{name}.log").open("wb") as log:
@@ -45,7 +46,6 @@ def main(folder: Path, program: list[str]) -> int:
             stderr=subprocess.STDOUT,
             preexec_fn=end_with_parent,
         )
-    write(folder / f"{name}.pid", f"{child.pid}")
     status = child.wait()
     write(folder / f"{name}.exit", f"{status}")
     return status if status >= 0 else 128 - status

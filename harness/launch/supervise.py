@@ -18,8 +18,8 @@ from harness.launch.request import PROGRESS, report_file
 
 POLL_SECONDS = 0.1
 TERM_SECONDS = 2.0
-LAUNCHER_SECONDS = 3.0
-"""How long ranks may go on after their launcher is gone."""
+ORPHAN_SECONDS = 2.0
+"""How long a rank may go on without a sign after its launcher or wrapper is gone."""
 
 LOG_LINES = 30
 
@@ -29,6 +29,10 @@ Progress = Callable[[int, float], None]
 
 class RankFailure(LaunchError):
     """A run that did not end well: how each rank ended, and what the failing one wrote last."""
+
+    def __init__(self, message: str, timed_out: bool) -> None:
+        super().__init__(message)
+        self.timed_out = timed_out
 
 
 @dataclass(frozen=True)
@@ -63,14 +67,14 @@ def supervise(job: Job, progress: Progress | None = None) -> None:
     try:
         _watch(job, launcher, progress)
     finally:
-        _end(launcher)
+        _end(job, launcher)
 
 
 def _watch(job: Job, launcher: subprocess.Popen[bytes], progress: Progress | None) -> None:
     end = time.monotonic() + job.deadline
-    launcher_gone: float | None = None
+    orphaned: float | None = None
     while True:
-        statuses = [_status(job.folder, rank) for rank in range(job.ranks)]
+        statuses = [_status(job.folder, f"rank-{rank}") for rank in range(job.ranks)]
         failed = [rank for rank, status in enumerate(statuses) if status not in (None, 0)]
         silent = [r for r, status in enumerate(statuses) if status == 0 and not report_file(job.folder, r).exists()]
         if failed or silent:
@@ -79,25 +83,54 @@ def _watch(job: Job, launcher: subprocess.Popen[bytes], progress: Progress | Non
             raise _failure(job, "a rank failed" if failed else "a rank ended without a report", (failed or silent)[0])
         if all(status == 0 for status in statuses):
             return
+        running = statuses.index(None)
+        if _status(job.folder, "scheduler"):
+            raise _failure(job, f"the scheduler exited with {_status(job.folder, 'scheduler')}", running)
         now = time.monotonic()
         if now > end:
-            running = statuses.index(None)
             raise _failure(job, f"the deadline of {job.deadline:g} s passed", running, launcher)
-        if launcher.poll() is not None:
-            launcher_gone = launcher_gone or now
-            if now > launcher_gone + LAUNCHER_SECONDS:
-                raise _failure(job, f"the launcher ended with {launcher.returncode}", statuses.index(None))
+        lost = _lost(job, launcher, statuses)
+        orphaned = (orphaned or now) if lost else None
+        if orphaned and now > orphaned + ORPHAN_SECONDS:
+            raise _failure(job, lost, running)
         if progress:
             _show(job.folder, progress)
         time.sleep(POLL_SECONDS)
 
 
-def _status(folder: Path, rank: int) -> int | None:
-    """Exit status of a rank, negative for a signal; None while it runs or where nobody could record it."""
+def _status(folder: Path, name: str) -> int | None:
+    """Exit status of a process, negative for a signal; None while it runs or where nobody could record it."""
     try:
-        return int((folder / f"rank-{rank}.exit").read_text())
+        return int((folder / f"{name}.exit").read_text())
     except (OSError, ValueError):
         return None
+
+
+def _wrapper(folder: Path, name: str) -> tuple[int, int] | None:
+    """Process id and group of the wrapper around a rank; None before it started."""
+    try:
+        process, group = (folder / f"{name}.pid").read_text().split()
+        return int(process), int(group)
+    except (OSError, ValueError):
+        return None
+
+
+def _lost(job: Job, launcher: subprocess.Popen[bytes], statuses: list[int | None]) -> str:
+    """Says who can no longer report; empty while everybody can."""
+    if launcher.poll() is not None:
+        return f"the launcher ended with {launcher.returncode}"
+    for rank, status in enumerate(statuses):
+        wrapper = _wrapper(job.folder, f"rank-{rank}")
+        if status is None and wrapper and not _alive(wrapper[0]):
+            return f"rank {rank} vanished"
+    return ""
+
+
+def _alive(process: int) -> bool:
+    try:
+        return bool(psutil.Process(process).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _show(folder: Path, progress: Progress) -> None:
@@ -108,14 +141,15 @@ def _show(folder: Path, progress: Progress) -> None:
 
 def _failure(job: Job, what: str, guilty: int, hung: subprocess.Popen[bytes] | None = None) -> RankFailure:
     """What to raise. A hung job is ended first, so that its ranks log where they are."""
-    said = [_describe(_status(job.folder, rank)) for rank in range(job.ranks)]
+    said = [_describe(_status(job.folder, f"rank-{rank}")) for rank in range(job.ranks)]
     if hung is not None:
-        _end(hung)
-    lines = tail(job.folder / f"rank-{guilty}.log", LOG_LINES) or tail(job.folder / "launcher.log", LOG_LINES)
+        _end(job, hung)
+    logs = (tail(job.folder / f"{name}.log", LOG_LINES) for name in (f"rank-{guilty}", "scheduler", "launcher"))
+    lines = next((found for found in logs if found), [])
     ended = "; ".join(f"rank {rank} {text}" for rank, text in enumerate(said))
     step = _last_step(job.folder)
     body = "\n".join(f"  | {line}" for line in lines)
-    return RankFailure(f"{what}: {ended}; {step}\nrank {guilty} wrote last:\n{body}")
+    return RankFailure(f"{what}: {ended}; {step}\nrank {guilty} wrote last:\n{body}", timed_out=hung is not None)
 
 
 def _last_step(folder: Path) -> str:
@@ -135,7 +169,7 @@ def _describe(status: int | None) -> str:
     return f"was killed by signal {-status}"
 
 
-def _end(launcher: subprocess.Popen[bytes]) -> None:
+def _end(job: Job, launcher: subprocess.Popen[bytes]) -> None:
     """Ends the launcher and all it started, by process group: TERM, then KILL."""
     processes = []
     with contextlib.suppress(psutil.NoSuchProcess):
@@ -144,6 +178,8 @@ def _end(launcher: subprocess.Popen[bytes]) -> None:
     for process in processes:
         with contextlib.suppress(ProcessLookupError):
             groups.add(os.getpgid(process.pid))
+    names = ["scheduler", *(f"rank-{rank}" for rank in range(job.ranks))]
+    groups |= {wrapper[1] for wrapper in (_wrapper(job.folder, name) for name in names) if wrapper}
     groups.discard(os.getpgid(0))
     for number, seconds in ((signal.SIGTERM, TERM_SECONDS), (signal.SIGKILL, TERM_SECONDS)):
         for group in groups:
@@ -157,8 +193,7 @@ def _gone(launcher: subprocess.Popen[bytes], processes: list[psutil.Process], se
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         launcher.poll()
-        alive = [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
-        if launcher.returncode is not None and not alive:
+        if launcher.returncode is not None and not any(_alive(process.pid) for process in processes):
             return True
         time.sleep(0.02)
     return False

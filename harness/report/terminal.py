@@ -91,6 +91,9 @@ def advice(results: Results) -> list[str]:
     """What a reader should do about the verdicts."""
     verdicts = [verdict for _, verdict in results.verdicts]
     lines = []
+    if results.fault:
+        faulty = sum(run.fault is not None for run in results.runs.values())
+        lines.append(f"{results.fault} was planted into {faulty} of {len(results.runs)} runs, where it has an effect")
     if any(v.status is Status.NO_BASELINE and v.scope == "machine" for v in verdicts):
         lines.append(
             "times were measured but not judged, because none are approved for this machine; "

@@ -12,15 +12,16 @@ class Evaluator:
 
     def __init__(self, model: nn.Cell, windows: Tokens, rows: int) -> None:
         self.loss = TokenLoss(model)
-        self.loss.set_train(False)
         filling = np.full((-len(windows) % rows, windows.shape[1]), IGNORED, np.int32)
         self.batches = np.concatenate([windows, filling]).reshape(-1, rows, windows.shape[1])
 
     def __call__(self) -> tuple[float, int]:
         """Nats summed over the tokens that count, and their number."""
         total, tokens = 0.0, 0
+        self.loss.set_train(False)
         for batch in self.batches:
             nll, counted = self.loss(as_tensor(batch))
             total += float(nll.asnumpy())
             tokens += int(counted.asnumpy())
+        self.loss.set_train(True)
         return total, tokens

@@ -9,6 +9,7 @@ from mindspore import Tensor, nn
 from mindspore.train import Callback
 
 from harness import corpus
+from harness.errors import ScenarioError
 from harness.launch.request import PROGRESS
 from harness.metrics.text import perplexity
 from harness.models import PRESETS
@@ -39,21 +40,20 @@ class Training:
         self.timer = StepTimer()
         self.callbacks: list[Callback] = [self.curves, self.timer]
         self.held: list[Tensor] = []
-        self.evaluator: Evaluator | None = None
-        self.perplexities: PerplexityMonitor | None = None
         if rank == 0:
-            self._lead(folder)
-
-    def _lead(self, folder: Path) -> None:
-        """Rank 0 also shows progress, evaluates and samples; the parameters are the same everywhere."""
-        self.callbacks.append(ProgressMonitor(folder / PROGRESS))
-        if self.scenario.eval_sequences:
-            held_out = corpus.evenly_spaced(self.corpus.held_out, self.scenario.eval_sequences)
-            self.evaluator = Evaluator(self.model, held_out, rows=min(16, len(held_out)))
-        if self.scenario.eval_every and self.evaluator:
+            self.callbacks.append(ProgressMonitor(folder / PROGRESS))
+        # Every rank evaluates, so that none waits inside a timed step for one that does.
+        self.evaluator = self._evaluator() if scenario.eval_sequences else None
+        self.perplexities: list[float] = []
+        if scenario.eval_every and self.evaluator:
             evaluator = self.evaluator
-            self.perplexities = PerplexityMonitor(lambda: perplexity(*evaluator()), self.scenario.eval_every)
-            self.callbacks.append(self.perplexities)
+            monitor = PerplexityMonitor(lambda: perplexity(*evaluator()), scenario.eval_every)
+            self.perplexities = monitor.curve
+            self.callbacks.append(monitor)
+
+    def _evaluator(self) -> Evaluator:
+        held_out = corpus.evenly_spaced(self.corpus.held_out, self.scenario.eval_sequences)
+        return Evaluator(self.model, held_out, rows=min(16, len(held_out)))
 
     def run(self) -> RankReport:
         """Trains to the end."""
@@ -73,7 +73,7 @@ class Training:
         """What this rank measured, evaluated and wrote."""
         curves = dict(self.curves.curves)
         if self.perplexities:
-            curves["perplexity_curve"] = self.perplexities.curve
+            curves["perplexity_curve"] = self.perplexities
         nll, tokens = self.evaluator() if self.evaluator else (None, 0)
         parameters = self.model.trainable_params()
         return RankReport(
@@ -108,7 +108,10 @@ def build_model(scenario: Scenario) -> nn.Cell:
         ScenarioError: the function can't be found or returns no Cell.
     """
     if scenario.model not in PRESETS:
-        return user_function("model", scenario.model)(scenario)
+        model = user_function("model", scenario.model)(scenario)
+        if not isinstance(model, nn.Cell):
+            raise ScenarioError(f"model={scenario.model!r} returned {type(model).__name__}; return a mindspore.nn.Cell")
+        return model
     model = Decoder(PRESETS[scenario.model], scenario.sequence, scenario.seed, scenario.precision)
     recompute(model, scenario.recompute)
     return model

@@ -98,7 +98,7 @@ class StepContext(dict[str, Any]):
 
 
 class Monitors:
-    """Drives callbacks in the order MindSpore would."""
+    """Calls the callbacks at a step's begin and end; those are the events that monitors use."""
 
     def __init__(self, callbacks: Sequence[Callback], steps: int) -> None:
         self.callbacks = callbacks

@@ -186,7 +186,7 @@ class Update(nn.Cell):
 class TrainStep:
     """A whole step on this rank's share of the batch: every part's gradients, added up, then one update."""
 
-    def __init__(self, model: nn.Cell, scenario: Scenario, reduce: nn.Cell | None = None) -> None:
+    def __init__(self, model: nn.Cell, scenario: Scenario) -> None:
         parameters = ms.ParameterTuple(model.trainable_params())
         # Sums over a part's tokens are scaled to about a mean, so that float16 gradients keep their range.
         part_tokens = scenario.tokens_per_step / (scenario.layout.dp * scenario.accumulation)
@@ -195,7 +195,7 @@ class TrainStep:
         self.accumulation = scenario.accumulation
         self.gradients = Gradients(model, scale)
         self.add = Add(len(parameters) + 2)
-        self.update = Update(optimizer, reduce or Reduce(parameters, scenario.layout.dp), scenario.clip_norm, scale)
+        self.update = Update(optimizer, Reduce(parameters, scenario.layout.dp), scenario.clip_norm, scale)
         for cell in (self.gradients, self.add, self.update):
             cell.set_train()
 

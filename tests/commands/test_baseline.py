@@ -47,21 +47,36 @@ def new(memory):
 
 def test_only_what_is_not_as_approved_is_taken(tmp_path):
     folder = session(tmp_path, a=(new(1.0), Status.NO_BASELINE), b=(new(2.0), Status.PASS))
-    assert [c.test.nodeid for c in changes(folder)] == [NODE.format("a")]
+    assert [c.test.nodeid for c in changes(folder, tmp_path / "baselines")] == [NODE.format("a")]
     taken = approve(folder, tmp_path / "baselines", "first", by="Ada")
     assert [str(path) for path in taken] == ["cpu/training/test_x/test_a.json"]
     stored_values = {str(path): content.runs["run"] for path, content in stored(tmp_path / "baselines")}
     record = stored_values["cpu/training/test_x/test_a.json"]
     assert record.metrics == {"peak_memory": 1.0}
     assert (record.approved.by, record.approved.reason) == ("Ada", "first")
-    assert len(approve(folder, tmp_path / "baselines", "all", by="Ada", everything=True)) == 2
+    assert changes(folder, tmp_path / "baselines") == []
+    taken = approve(folder, tmp_path / "baselines", "all", by="Ada", everything=True)
+    assert [path.name for path in taken] == ["test_b.json"]
 
 
 def test_only_narrows_by_test_or_file(tmp_path):
     folder = session(tmp_path, a=(new(1.0), Status.REGRESSED), b=(new(2.0), Status.REGRESSED))
-    assert [c.test.baseline for c in changes(folder, only="test_b")] == ["cpu/training/test_x/test_b.json"]
-    assert len(changes(folder, only="cpu/training/*")) == 2
-    assert changes(folder, only="nothing") == []
+    baselines = tmp_path / "baselines"
+    for only in ("test_b", NODE.format("b"), "cpu/*/test_b.json"):
+        assert [c.test.baseline for c in changes(folder, baselines, only)] == ["cpu/training/test_x/test_b.json"]
+    assert len(changes(folder, baselines, only="cpu/training/*")) == 2
+    assert changes(folder, baselines, only="nothing") == []
+
+
+def test_a_label_that_went_is_a_change(tmp_path):
+    folder = session(tmp_path, a=(new(1.0), Status.PASS))
+    old = BaselineFile(runs={"run": make_record(new(1.0)), "gone": make_record(new(1.0))})
+    baseline.write(tmp_path / "baselines/cpu/training/test_x/test_a.json", old)
+    assert len(changes(folder, tmp_path / "baselines")) == 1
+    approve(folder, tmp_path / "baselines", "no longer checked", by="Ada")
+    kept = baseline.read(tmp_path / "baselines/cpu/training/test_x/test_a.json")
+    assert list(kept.runs) == ["run"]
+    assert changes(folder, tmp_path / "baselines") == []
 
 
 def test_approving_is_refused_under_ci(tmp_path, monkeypatch):
@@ -87,12 +102,12 @@ def test_a_reason_is_asked_for(tmp_path):
 
 def test_a_session_without_results_is_told(tmp_path):
     with pytest.raises(ResultsError, match="no results in x: run a suite first"):
-        changes(tmp_path / "x")
+        changes(tmp_path / "x", tmp_path / "baselines")
 
 
 def test_orphans_are_baselines_without_a_test(tmp_path):
     (tmp_path / "suites" / "training").mkdir(parents=True)
-    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -v -m cpu\n")
     test = "from harness import hardware\n\n@hardware('cpu', 'ascend')\ndef test_a(gate): pass\n"
     (tmp_path / "suites" / "training" / "test_x.py").write_text(test)
     for name in ("a", "gone"):
@@ -101,6 +116,9 @@ def test_orphans_are_baselines_without_a_test(tmp_path):
             baseline.write(tmp_path / "baselines" / path, BaselineFile(runs={}))
     found = sorted(map(str, orphans(tmp_path / "baselines", tmp_path)))
     assert found == ["ascend/training/test_x/test_gone.json", "cpu/training/test_x/test_gone.json"]
+    (tmp_path / "suites" / "training" / "test_x.py").write_text("def test_other(): pass\n")
+    with pytest.raises(BaselineError, match="no test with @hardware was collected"):
+        orphans(tmp_path / "baselines", tmp_path)
     (tmp_path / "suites" / "training" / "test_x.py").write_text("import nowhere\n")
     with pytest.raises(BaselineError, match="can't be collected"):
         orphans(tmp_path / "baselines", tmp_path)
@@ -122,11 +140,11 @@ class TestCommandLine:
         assert approved.output.strip() == "approved baselines/cpu/training/test_x/test_a.json"
         listed = self.run(monkeypatch, tmp_path, "baseline", "list")
         assert "why" in listed.output
-        session(tmp_path, a=(new(1.0), Status.PASS))
         again = self.run(monkeypatch, tmp_path, "baseline", "diff")
         assert (again.exit_code, "nothing to approve" in again.output) == (0, True)
         (tmp_path / "suites").mkdir()
-        (tmp_path / "suites" / "test_none.py").write_text("def test_none(): pass\n")
+        other = "from harness import hardware\n\n@hardware('cpu')\ndef test_other(gate): pass\n"
+        (tmp_path / "suites" / "test_other.py").write_text(other)
         (tmp_path / "pytest.ini").write_text("[pytest]\n")
         assert self.run(monkeypatch, tmp_path, "baseline", "prune").exit_code == 1
         assert self.run(monkeypatch, tmp_path, "baseline", "prune", "--delete").exit_code == 0

@@ -2,8 +2,7 @@ import pytest
 
 from harness import Scenario
 from harness.errors import BaselineError
-from harness.gate import Status, Verdict
-from harness.gate.approve import approval, changed_scopes, merge
+from harness.gate.approve import approval, merge, moved_scopes
 from harness.gate.baseline import BaselineFile
 from tests.gate.builders import make_record, make_run
 
@@ -22,38 +21,52 @@ def test_an_approval_says_who_and_why():
             approval(by, reason, "")
 
 
+def times(merged, label="run"):
+    return {machine: found.metrics for machine, found in merged.runs[label].machines.items()}
+
+
 def test_first_values_are_taken_whole():
     new = record(peak_memory=1.0, throughput=2.0)
     merged = merge(None, {"run": new}, STAMP, {"run": {"numeric"}})
-    assert merged.runs["run"].machines == new.machines
+    assert times(merged) == {"cpu-2c": {"throughput": [2.0]}}
     assert merged.runs["run"].approved == STAMP
+    assert merged.runs["run"].machines["cpu-2c"].approved == STAMP
 
 
-def test_only_the_scope_that_changed_is_replaced_and_the_old_value_is_told():
-    old = BaselineFile(runs={"run": record(peak_memory=1.0, throughput=2.0), "other": record(peak_memory=5.0)})
-    new = {"run": record(peak_memory=3.0, throughput=4.0)}
-    numeric = merge(old, new, STAMP, {"run": {"numeric"}}).runs
-    assert numeric["run"].metrics == {"peak_memory": 3.0}
-    assert numeric["run"].machines == {"cpu-2c": {"throughput": [2.0]}}
-    assert numeric["run"].approved.replaces == {"peak_memory": 1.0}
-    assert numeric["other"] == old.runs["other"]
-    times = merge(old, new, STAMP, {"run": {"machine"}}).runs["run"]
-    assert times.metrics == {"peak_memory": 1.0}
-    assert times.machines == {"cpu-2c": {"throughput": [4.0]}}
+def test_only_the_scope_that_moved_is_replaced_and_the_old_value_is_told():
+    first = {"run": record(peak_memory=1.0, throughput=2.0), "other": record(peak_memory=5.0)}
+    old = merge(None, first, STAMP, {"run": {"numeric"}, "other": {"numeric"}})
+    new = {"run": record(peak_memory=3.0, throughput=4.0), "other": first["other"]}
+    again = approval("Bob", "second", "def")
+    numeric = merge(old, new, again, {"run": {"numeric"}})
+    assert numeric.runs["run"].metrics == {"peak_memory": 3.0}
+    assert times(numeric) == {"cpu-2c": {"throughput": [2.0]}}
+    assert (numeric.runs["run"].approved.by, numeric.runs["run"].approved.replaces) == ("Bob", {"peak_memory": 1.0})
+    assert numeric.runs["other"] == old.runs["other"]
+    machine = merge(old, new, again, {"run": {"machine"}})
+    assert machine.runs["run"].metrics == {"peak_memory": 1.0}
+    assert machine.runs["run"].approved == STAMP
+    assert times(machine) == {"cpu-2c": {"throughput": [4.0]}}
+    assert machine.runs["run"].machines["cpu-2c"].approved.replaces == {"throughput": 2.0}
 
 
 def test_times_of_other_machines_stay():
     old = BaselineFile(runs={"run": record(machine="fast", throughput=9.0)})
     merged = merge(old, {"run": record(throughput=2.0)}, STAMP, {"run": {"machine"}})
-    assert merged.runs["run"].machines == {"fast": {"throughput": [9.0]}, "cpu-2c": {"throughput": [2.0]}}
+    assert times(merged) == {"fast": {"throughput": [9.0]}, "cpu-2c": {"throughput": [2.0]}}
 
 
 def test_another_scenario_replaces_everything():
     old = BaselineFile(runs={"run": record(machine="fast", throughput=9.0)})
     new = record(scenario=Scenario(steps=7), throughput=2.0)
-    assert merge(old, {"run": new}, STAMP, {"run": {"numeric"}}).runs["run"].machines == {
-        "cpu-2c": {"throughput": [2.0]}
-    }
+    assert times(merge(old, {"run": new}, STAMP, {"run": {"numeric"}})) == {"cpu-2c": {"throughput": [2.0]}}
+
+
+def test_a_label_that_is_no_longer_checked_goes():
+    old = BaselineFile(runs={"run": record(peak_memory=1.0), "gone": record(peak_memory=2.0)})
+    merged = merge(old, {"run": record(peak_memory=1.0)}, STAMP, {})
+    assert list(merged.runs) == ["run"]
+    assert merged.runs["run"] == old.runs["run"]
 
 
 @pytest.mark.parametrize(
@@ -64,9 +77,12 @@ def test_a_non_finite_value_is_refused(bad):
         merge(None, {"run": record(**bad)}, STAMP, {"run": {"numeric"}})
 
 
-def test_what_passed_needs_no_approval():
-    passed = Verdict(metric="loss", status=Status.PASS)
-    assert changed_scopes([passed]) == set()
-    assert changed_scopes([passed, Verdict(metric="loss", status=Status.IMPROVED)]) == {"numeric"}
-    assert changed_scopes([Verdict(metric="throughput", scope="machine", status=Status.NO_BASELINE)]) == {"machine"}
-    assert changed_scopes([Verdict(metric="loss", status=Status.PASS, reason="environment changed (x)")]) == {"numeric"}
+def test_scopes_that_moved():
+    fields = {"peak_memory": 1.0, "throughput": 2.0, "curves": {"loss": [1.0]}}
+    old = record(**fields)
+    assert moved_scopes(None, old) == {"numeric", "machine"}
+    assert moved_scopes(old, old) == set()
+    assert moved_scopes(old, record(**{**fields, "throughput": 3.0})) == {"machine"}
+    assert moved_scopes(old, record(**{**fields, "curves": {"loss": [2.0]}})) == {"numeric"}
+    assert moved_scopes(old, record(**fields, mindspore="2.11")) == {"numeric"}
+    assert moved_scopes(old, record(**fields, scenario=Scenario(steps=7))) == {"numeric", "machine"}

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from harness.errors import BaselineError
@@ -47,6 +47,8 @@ def test_a_missing_file_is_no_baseline(tmp_path):
         ('{"schema_version": 1}', "is corrupt .runs: Field required"),
         ('{"schema_version": 1, "runs": {"run": {"scenario_hash": 3}}}', "is corrupt"),
         ('{"schema_version": 1, "runs": {}, "extra": 1}', "extra: Extra inputs"),
+        ('{"schema_version": 2.0}', "has schema 2.0, newer than 1"),
+        ('{"schema_version": "1", "runs": {}}', "is corrupt .schema_version"),
         ('{"schema_version": 99, "anything": 1}', "has schema 99, newer than 1: upgrade mindspore-harness"),
     ],
 )
@@ -78,7 +80,9 @@ def test_a_file_cut_anywhere_is_refused_or_whole(tmp_path_factory, cut):
         ("suites/training/test_loss.py::test_falls[cpu]", "cpu/training/test_loss/test_falls.json"),
         ("suites/training/test_loss.py::TestLoss::test_falls[cpu]", "cpu/training/test_loss/TestLoss.test_falls.json"),
         ("suites/a/test_x.py::test_y[tiny-cpu]", "cpu/a/test_x/test_y-tiny.json"),
-        ("suites/a/test_x.py::test_y[cpu-a/../b]", "cpu/a/test_x/test_y-a_.._b.json"),
+        ("suites/a/test_x.py::test_y[cpu-a/../b]", "cpu/a/test_x/test_y-a_.._b-900ea8.json"),
+        ("suites/a/test_x.py::test_y[-1-cpu]", "cpu/a/test_x/test_y--1.json"),
+        ("suites/a/test_x.py::test_y[1-cpu]", "cpu/a/test_x/test_y-1.json"),
         ("checks/test_x.py::test_y[cpu]", "cpu/checks/test_x/test_y.json"),
     ],
 )
@@ -92,3 +96,10 @@ def test_path_follows_the_test(nodeid, path):
 def test_a_path_never_leaves_its_folder(nodeid):
     with pytest.raises(BaselineError, match="can't name a baseline file"):
         baseline_path(nodeid, "cpu")
+
+
+@given(*[st.text(st.characters(codec="utf-8", exclude_characters="\n"), min_size=1, max_size=6)] * 2)
+def test_two_tests_never_share_a_file(one, other):
+    assume(one != other)
+    paths = {baseline_path(f"suites/a/t.py::t[{name}-cpu]", "cpu") for name in (one, other)}
+    assert len(paths) == 2

@@ -62,6 +62,28 @@ def test_a_misspelt_metric_or_policy_is_refused():
         gate().check(RUN, policy={"loss": {"rel": 1}})
 
 
+def test_a_label_that_is_no_longer_checked_is_invalid():
+    checked = gate()
+    checked.baseline.runs["second"] = make_record(RUN)
+    checked.check(RUN)
+    assert checked.failures == []
+    checked.close(complete=True)
+    assert [(v.label, v.metric, v.status) for v in checked.failures] == [("second", "run", Status.INVALID)]
+
+
+def test_a_test_that_broke_off_is_not_blamed_for_what_it_did_not_reach():
+    checked = gate()
+    checked.close(complete=False)
+    assert checked.verdicts == []
+
+
+def test_after_its_end_a_test_checks_nothing_more():
+    checked = gate()
+    checked.close(complete=True)
+    with pytest.raises(PolicyError, match="the test is over"):
+        checked.check(RUN)
+
+
 def test_configuration_and_test_both_have_a_word():
     worse = make_run(peak_memory=120.0, throughput=500.0, curves={"loss": [3.0, 2.0]})
     checked = Gate(gate().baseline, {"machine": {"lane": "advisory"}})

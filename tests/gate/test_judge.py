@@ -71,7 +71,7 @@ def test_times_of_another_machine_are_not_compared():
 def test_times_compare_with_the_median_of_their_samples():
     run = make_run(throughput=1000.0)
     record = make_record(run)
-    record.machines["cpu-2c"]["throughput"] = [1000.0, 1010.0, 5.0]
+    record.machines["cpu-2c"].metrics["throughput"] = [1000.0, 1010.0, 5.0]
     assert statuses(run, record) == {"throughput": Status.PASS}
 
 
@@ -83,7 +83,18 @@ def test_numbers_that_move_with_the_environment_say_both():
     assert "beyond tolerance" in moved["peak_memory"].reason
     assert "mindspore: 2.9.0 → 2.10.0" in moved["peak_memory"].reason
     assert moved["validation_perplexity"].status is Status.PASS
-    assert "environment changed (mindspore: 2.9.0 → 2.10.0)" in moved["validation_perplexity"].reason
+    assert moved["validation_perplexity"].environment_changes == ["mindspore: 2.9.0 → 2.10.0"]
+    assert moved["throughput"].environment_changes == []
+
+
+def test_what_a_test_checks_no_longer_is_told_but_not_for_another_machine():
+    run = make_run(peak_memory=1.0, step_time=2.0)
+    here, there = make_record(run), make_record(make_run(machine="fast", peak_memory=1.0, step_time=2.0))
+    narrowed = make_record(make_run(peak_memory=1.0))
+    found = judge(narrowed, run, here, {"peak_memory"})
+    assert {v.metric: v.status for v in found} == {"peak_memory": Status.PASS, "step_time": Status.INVALID}
+    assert "checks it no longer" in found[1].reason
+    assert {v.metric: v.status for v in judge(narrowed, run, there, {"peak_memory"})} == {"peak_memory": Status.PASS}
 
 
 def test_an_undefined_metric_is_invalid_with_its_reason():
