@@ -52,7 +52,7 @@ def changes(session: Path, folder: Path, only: str | None = None, everything: bo
         session: its folder.
         folder: of the baselines.
         only: part of, or glob on, test ids or baseline files.
-        everything: also values that are within tolerance of what is stored.
+        everything: also values that are within tolerance of what is stored; times are then added as a further run.
 
     Raises:
         ResultsError: the session has no results.
@@ -67,7 +67,9 @@ def changes(session: Path, folder: Path, only: str | None = None, everything: bo
         old = baseline.read(folder / test.baseline)
         scopes = {}
         for label, new in candidates.runs.items():
-            wanted = {"numeric", "machine"} if everything else _unapproved(test.last.verdicts, label)
+            wanted = _unapproved(test.last.verdicts, label)
+            if everything:
+                wanted |= {"numeric"} if "machine" in wanted else {"numeric", "samples"}
             scopes[label] = wanted & approving.moved_scopes(old.runs.get(label) if old else None, new)
         if any(scopes.values()) or (old and set(old.runs) - set(candidates.runs)):
             found.append(Change(test, candidates, scopes))

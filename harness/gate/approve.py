@@ -8,6 +8,9 @@ from datetime import datetime, timezone
 from harness.errors import BaselineError
 from harness.gate.baseline import Approval, BaselineFile, Record, Times
 
+MOST_SAMPLES = 20
+"""Runs of a machine that a baseline remembers; older ones go."""
+
 
 def approval(by: str, reason: str, commit: str) -> Approval:
     """An approval of now.
@@ -32,7 +35,8 @@ def merge(
         old: the file so far. Labels that the test no longer checks are dropped.
         candidates: all runs of the test, by label.
         stamp: who, when, why.
-        moved: label → the scopes to take over (``numeric``, ``machine``). Times of other machines stay.
+        moved: label → what to take over: ``numeric`` values, ``machine`` times in place of this machine's old ones, or
+            ``samples``, this run's times beside the old ones. Times of other machines stay.
 
     Raises:
         BaselineError: a value that would be stored is not finite.
@@ -53,19 +57,25 @@ def _merged(former: Record | None, new: Record, stamp: Approval, scopes: set[str
     if former is None or former.scenario_hash != new.scenario_hash:
         former, scopes = None, {"numeric", "machine"}
     machines = dict(former.machines) if former else {}
-    if "machine" in scopes:
-        for machine, times in new.machines.items():
-            before = (
-                {name: statistics.median(samples) for name, samples in machines[machine].metrics.items()}
-                if machine in machines
-                else {}
-            )
-            after = {name: statistics.median(samples) for name, samples in times.metrics.items()}
-            machines[machine] = Times(metrics=times.metrics, approved=_replacing(stamp, before, after))
+    for machine, times in new.machines.items():
+        old = machines.get(machine)
+        if "machine" in scopes or ("samples" in scopes and old is None):
+            before = _medians(old) if old else {}
+            machines[machine] = Times(metrics=times.metrics, approved=_replacing(stamp, before, _medians(times)))
+        elif "samples" in scopes and old:
+            machines[machine] = Times(metrics=_appended(old.metrics, times.metrics), approved=stamp)
     if "numeric" in scopes or former is None:
         before = former.metrics if former else {}
         return new.model_copy(update={"machines": machines, "approved": _replacing(stamp, before, new.metrics)})
     return former.model_copy(update={"machines": machines})
+
+
+def _medians(times: Times) -> dict[str, float]:
+    return {name: statistics.median(samples) for name, samples in times.metrics.items()}
+
+
+def _appended(old: Mapping[str, list[float]], new: Mapping[str, list[float]]) -> dict[str, list[float]]:
+    return {name: [*old.get(name, []), *samples][-MOST_SAMPLES:] for name, samples in new.items()}
 
 
 def _replacing(stamp: Approval, before: Mapping[str, float], after: Mapping[str, float]) -> Approval:
@@ -76,13 +86,14 @@ def _replacing(stamp: Approval, before: Mapping[str, float], after: Mapping[str,
 def moved_scopes(old: Record | None, new: Record) -> set[str]:
     """The scopes in which a candidate is not what is stored."""
     if old is None or old.scenario_hash != new.scenario_hash:
-        return {"numeric", "machine"}
+        return {"numeric", "machine", "samples"}
     scopes = set()
     if (old.environment, old.metrics, old.curves) != (new.environment, new.metrics, new.curves):
         scopes.add("numeric")
-    stored = {machine: old.machines[machine].metrics for machine in new.machines if machine in old.machines}
-    if stored != {machine: times.metrics for machine, times in new.machines.items()}:
-        scopes.add("machine")
+    for machine, times in new.machines.items():
+        stored = old.machines[machine].metrics if machine in old.machines else {}
+        if {name: samples[-1:] for name, samples in stored.items()} != times.metrics:
+            scopes |= {"machine", "samples"}
     return scopes
 
 

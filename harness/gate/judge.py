@@ -1,12 +1,12 @@
 """Judges a whole run against the record that was approved for it."""
 
-import statistics
 from collections.abc import Iterable
 
 from harness.errors import ScenarioError
 from harness.gate.baseline import Record
 from harness.gate.compare import compare
 from harness.gate.policy import Overrides, Policy, find_metric, resolve
+from harness.gate.screen import screen
 from harness.gate.verdict import Status, Verdict
 from harness.metrics.registry import Metric
 from harness.run import Run
@@ -44,7 +44,11 @@ def judge(
                 _invalid(metric, policy, "the baseline has it and the test checks it no longer; approve that")
             )
             continue
-        verdict = compare(metric, _value(metric, candidate, run.machine), _value(metric, record, run.machine), policy)
+        if metric.scope == "machine":
+            samples = _times(record, run.machine).get(name, []) if record else []
+            verdicts.append(screen(metric, run.metrics.get(name), samples, policy))
+            continue
+        verdict = compare(metric, _value(metric, candidate), _value(metric, record), policy)
         verdicts.append(_with_environment(verdict, environment))
     if not verdicts:
         verdicts.append(
@@ -74,20 +78,15 @@ def _names(record: Record | None, machine: str) -> set[str]:
     return {*record.metrics, *record.curves, *_times(record, machine)}
 
 
-def _value(metric: Metric, record: Record | None, machine: str) -> float | list[float] | None:
+def _value(metric: Metric, record: Record | None) -> float | list[float] | None:
     if record is None:
         return None
-    if metric.curve:
-        return record.curves.get(metric.name)
-    if metric.scope == "machine":
-        samples = _times(record, machine).get(metric.name)
-        return statistics.median(samples) if samples else None
-    return record.metrics.get(metric.name)
+    return record.curves.get(metric.name) if metric.curve else record.metrics.get(metric.name)
 
 
 def _with_environment(verdict: Verdict, changes: list[str]) -> Verdict:
     """Says so when the environment moved as well; a number that moved with it is not called a regression."""
-    if not changes or verdict.scope == "machine" or verdict.status is Status.NO_BASELINE:
+    if not changes or verdict.status is Status.NO_BASELINE:
         return verdict
     status = Status.ENVIRONMENT_CHANGED if verdict.status is Status.REGRESSED else verdict.status
     reason = f"{verdict.reason}; the environment changed ({'; '.join(changes)})".removeprefix("; ")

@@ -80,9 +80,18 @@ def test_a_non_finite_value_is_refused(bad):
 def test_scopes_that_moved():
     fields = {"peak_memory": 1.0, "throughput": 2.0, "curves": {"loss": [1.0]}}
     old = record(**fields)
-    assert moved_scopes(None, old) == {"numeric", "machine"}
+    assert moved_scopes(None, old) == {"numeric", "machine", "samples"}
     assert moved_scopes(old, old) == set()
-    assert moved_scopes(old, record(**{**fields, "throughput": 3.0})) == {"machine"}
+    assert moved_scopes(old, record(**{**fields, "throughput": 3.0})) == {"machine", "samples"}
     assert moved_scopes(old, record(**{**fields, "curves": {"loss": [2.0]}})) == {"numeric"}
     assert moved_scopes(old, record(**fields, mindspore="2.11")) == {"numeric"}
-    assert moved_scopes(old, record(**fields, scenario=Scenario(steps=7))) == {"numeric", "machine"}
+    assert moved_scopes(old, record(**fields, scenario=Scenario(steps=7))) == {"numeric", "machine", "samples"}
+
+
+def test_samples_are_added_and_bounded():
+    merged = merge(None, {"run": record(throughput=0.5)}, STAMP, {"run": {"samples"}})
+    for i in range(1, 25):
+        merged = merge(merged, {"run": record(throughput=float(i))}, STAMP, {"run": {"samples"}})
+    assert times(merged) == {"cpu-2c": {"throughput": [float(i) for i in range(5, 25)]}}
+    replaced = merge(merged, {"run": record(throughput=9.0)}, STAMP, {"run": {"machine"}})
+    assert times(replaced) == {"cpu-2c": {"throughput": [9.0]}}

@@ -9,7 +9,7 @@ from harness.metrics import METRICS
 
 def test_the_nearest_word_wins():
     metric = METRICS["throughput"]
-    assert resolve(metric).relative == 0.15
+    assert resolve(metric).relative == 0.05
     project = {"machine": {"lane": "advisory", "relative": 0.2}, "throughput": {"relative": 0.3}}
     assert resolve(metric, project) == Policy(0.3, 0.0, 0, "advisory")
     assert resolve(metric, project, {"machine": {"relative": 0.4}}) == Policy(0.4, 0.0, 0, "advisory")
