@@ -1,0 +1,112 @@
+"""What a session leaves behind."""
+
+from junitparser import JUnitXml
+
+from tests.plugin.sessions import MARKED, ROOT, approve, comparable, gated, results, run, suite
+
+
+class TestResults:
+    def test_serial_and_two_workers_agree(self, project):
+        gated(project)
+        serial = run(project)
+        one = comparable(results(project))
+        approve(project)
+        parallel = run(project, "-n", "2")
+        serial.assert_outcomes(failed=3)
+        parallel.assert_outcomes(passed=3)
+        two = comparable(results(project))
+        run(project)
+        assert comparable(results(project)) == two != one
+
+    def test_a_rerun_is_one_test_marked_flaky(self, project):
+        project.makeconftest(
+            "from _pytest.runner import runtestprotocol\n"
+            "def pytest_runtest_protocol(item, nextitem):\n"
+            "    for _ in range(2):\n"
+            "        for report in runtestprotocol(item, nextitem=nextitem, log=False):\n"
+            "            item.ihook.pytest_runtest_logreport(report=report)\n"
+            "    return True\n"
+        )
+        gated(project)
+        run(project)
+        approve(project)
+        text = gated(project).read_text()
+        suite(project, "import pathlib\n" + text.replace("peak_memory=100.0", "peak_memory=memory(name)") + FLAKY)
+        run(project).stdout.fnmatch_lines(["flaky, passed only when run again: *test_gated?a-cpu?*"])
+        test = results(project).tests[0]
+        assert [a.outcome for a in test.attempts] == ["failed", "passed"]
+        assert test.flaky
+        assert "REGRESSED" in {v.status.value for v in test.attempts[0].verdicts}
+
+    def test_an_unwritable_folder_is_refused_before_anything_runs(self, project):
+        suite(project, "from harness import hardware\n\n@hardware('cpu')\ndef test_x(trainer): pass\n")
+        (project.path / "file").write_text("")
+        found = run(project, "--results", "file/results")
+        assert found.ret == 4
+        found.stderr.fnmatch_lines(["*can't be made: Not a directory; name a writable one with --results"])
+
+    def test_an_unwritable_folder_is_told_by_workers_too(self, project):
+        head = "from harness import Scenario, hardware\n\n@hardware('cpu')\ndef test_x(trainer):\n"
+        suite(project, head + "    trainer.run(Scenario())\n")
+        (project.path / "file").write_text("")
+        found = run(project, "--results", "file/results", "-n", "2")
+        found.assert_outcomes(failed=1)
+        found.stdout.fnmatch_lines(["test_suite.py:5: error: results folder *can't be made: Not a directory; name *"])
+
+    def test_a_lone_surrogate_does_not_end_the_session(self, project):
+        body = "def test_x(trainer):\n    raise ValueError('\\udcff')\n"
+        suite(project, f"from harness import hardware\n\n@hardware('cpu')\n{body}")
+        run(project, "--tb=no", "-rN").assert_outcomes(failed=1)
+        assert results(project).tests[0].last.message == "ValueError: ?"
+
+    def test_a_session_of_skips_has_results(self, project):
+        suite(project, MARKED)
+        run(project, "-m", "ascend")
+        assert {test.last.outcome for test in results(project).tests} == {"skipped"}
+        assert "no ascend on this machine" in results(project).tests[0].last.message
+
+    def test_a_crashed_worker_is_in_the_results(self, project):
+        body = "def test_x(trainer): os._exit(3)\n"
+        suite(project, f"import os\nfrom harness import hardware\n\n@hardware('cpu')\n{body}")
+        run(project, "-n", "1", "--max-worker-restart", "0")
+        assert [test.last.outcome for test in results(project).tests] == ["error"]
+
+    def test_a_full_disk_is_told_and_the_session_is_not_green(self, project):
+        gated(project)
+        run(project)
+        approve(project)
+        project.makeconftest(
+            "import harness.files\n"
+            "def full(handle): raise OSError(28, 'No space left on device')\n"
+            "def pytest_runtest_logfinish(): harness.files.os.fsync = full\n"
+        )
+        found = run(project)
+        found.stdout.fnmatch_lines(["harness: */results.json can't be written: No space left on device; free*"])
+        assert found.ret != 0
+        assert results(project).tests
+
+    def test_control_characters_keep_the_junit_file_readable(self, project):
+        body = "def test_x(trainer):\n    raise ValueError('a\\x01b\\x1bc')\n"
+        suite(project, f"from harness import hardware\n\n@hardware('cpu')\n{body}")
+        run(project, "--junitxml=junit.xml")
+        case = next(iter(next(iter(JUnitXml.fromfile(str(project.path / "junit.xml"))))))
+        assert "b" in case.result[0].message
+
+    def test_reports_name_no_path_of_this_machine(self, project):
+        gated(project)
+        run(project)
+        approve(project)
+        kept = (project.path / ".harness/latest/results.json").read_text()
+        kept += (project.path / "baselines/cpu/test_suite/test_gated-a.json").read_text()
+        assert str(project.path) not in kept
+        assert str(ROOT) not in kept
+
+
+FLAKY = """
+
+def memory(name):
+    seen = pathlib.Path(__file__).with_name(f"seen-{name}")
+    again = seen.exists()
+    seen.write_text("")
+    return 100.0 if again else 300.0
+"""
