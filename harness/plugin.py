@@ -11,13 +11,12 @@ from typing import Any
 
 import pytest
 
-from harness.configuration import read_overrides
+from harness import configuration
 from harness.devices import HARDWARE, Devices, find
 from harness.errors import HardwareError, HarnessError
 from harness.faults import FAULTS, Fault
 from harness.gate import baseline
 from harness.gate.checks import Gate
-from harness.gate.policy import Overrides
 from harness.gate.verdict import Verdict
 from harness.launch.supervise import Progress
 from harness.report.terminal import failure_text, number, session_summary
@@ -28,7 +27,7 @@ from harness.session import Session, ShowProgress, Trainer
 SESSION = pytest.StashKey[Session]()
 REPORTER = pytest.StashKey[Reporter]()
 GATE = pytest.StashKey[Gate | None]()
-OVERRIDES = pytest.StashKey[Overrides]()
+CONFIGURATION = pytest.StashKey[configuration.Configuration]()
 _found: dict[str, Devices] = {}
 
 
@@ -51,7 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "cards(n): needs n devices, on CPU n processes (set by @cards)")
     try:
         fault = Fault.parse(config.option.plant) if config.option.plant else None
-        config.stash[OVERRIDES] = read_overrides(config.rootpath)
+        config.stash[CONFIGURATION] = configuration.read(config.rootpath)
     except HarnessError as error:
         raise pytest.UsageError(str(error)) from None
     worker = getattr(config, "workerinput", None)
@@ -152,8 +151,9 @@ def trainer(request: pytest.FixtureRequest, hardware: str) -> Trainer:
 @pytest.fixture
 def gate(request: pytest.FixtureRequest, hardware: str) -> Gate:
     """Compares runs with this test's approved baseline; the test fails at its end if any value fell short."""
-    path = baseline.baseline_path(request.node.nodeid, hardware)
-    collected = Gate(baseline.read(_baselines(request.config) / path), request.config.stash[OVERRIDES])
+    nodeid = request.node.nodeid
+    approved = baseline.read(_baselines(request.config) / baseline.baseline_path(nodeid, hardware))
+    collected = Gate(approved, request.config.stash[CONFIGURATION], nodeid)
     request.node.stash[GATE] = collected
     return collected
 

@@ -16,7 +16,7 @@ from harness.errors import BaselineError
 from harness.gate import approve as approving
 from harness.gate import baseline
 from harness.gate.baseline import BaselineFile
-from harness.gate.verdict import Verdict
+from harness.gate.verdict import Status, Verdict
 from harness.locks import lock_folder
 from harness.provenance import git
 from harness.results import TestResult
@@ -65,6 +65,7 @@ def changes(session: Path, folder: Path, only: str | None = None, everything: bo
         if candidates is None:
             continue
         old = baseline.read(folder / test.baseline)
+        candidates = _without_expected_failures(candidates, old, test.last.verdicts)
         scopes = {}
         for label, new in candidates.runs.items():
             wanted = _unapproved(test.last.verdicts, label)
@@ -76,9 +77,24 @@ def changes(session: Path, folder: Path, only: str | None = None, everything: bo
     return found
 
 
+def _without_expected_failures(new: BaselineFile, old: BaselineFile | None, verdicts: list[Verdict]) -> BaselineFile:
+    """The candidates with the old value of each metric that is known to be wrong: approving must not make it right."""
+    runs = {}
+    for label, record in new.runs.items():
+        known = {v.metric for v in verdicts if v.label == label and v.status is Status.XFAIL}
+        former = old.runs.get(label) if old else None
+        metrics = {name: value for name, value in record.metrics.items() if name not in known}
+        curves = {name: values for name, values in record.curves.items() if name not in known}
+        if former:
+            metrics |= {name: value for name, value in former.metrics.items() if name in known}
+            curves |= {name: values for name, values in former.curves.items() if name in known}
+        runs[label] = record.model_copy(update={"metrics": metrics, "curves": curves})
+    return BaselineFile(runs=runs)
+
+
 def _unapproved(verdicts: list[Verdict], label: str) -> set[str]:
-    moved = [verdict for verdict in verdicts if verdict.label == label and not verdict.as_approved]
-    return {"machine" if verdict.scope == "machine" else "numeric" for verdict in moved}
+    moved = [v for v in verdicts if v.label == label and not v.as_approved and v.status is not Status.XFAIL]
+    return {"machine" if v.scope == "machine" else "numeric" for v in moved}
 
 
 def approve(

@@ -1,12 +1,15 @@
 """Collects the verdicts of one test and what approving its runs would store."""
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timezone
 from typing import Any
 
+from harness.configuration import Configuration
 from harness.errors import PolicyError
 from harness.gate.baseline import BaselineFile, Record, candidate
+from harness.gate.expected import apply
 from harness.gate.judge import judge
-from harness.gate.policy import Overrides, check_overrides, find_metric
+from harness.gate.policy import check_overrides, find_metric
 from harness.gate.verdict import Status, Verdict
 from harness.run import Run
 
@@ -14,9 +17,10 @@ from harness.run import Run
 class Gate:
     """The ``gate`` fixture. Checks collect; the test fails once, at its end."""
 
-    def __init__(self, baseline: BaselineFile | None, configured: Overrides) -> None:
+    def __init__(self, baseline: BaselineFile | None, configuration: Configuration, nodeid: str) -> None:
         self.baseline = baseline
-        self.configured = configured
+        self.configuration = configuration
+        self.nodeid = nodeid
         self.verdicts: list[Verdict] = []
         self.candidates: dict[str, Record] = {}
         self.closed = False
@@ -54,8 +58,11 @@ class Gate:
         wanted = None if only is None else {find_metric(name).name for name in only} | set(ratios or {})
         record = self._candidate(run, wanted, dict(ratios or {}))
         approved = self.baseline.runs.get(label) if self.baseline else None
-        verdicts = judge(record, run, approved, wanted, self.configured, policy or {})
-        verdicts = [verdict.model_copy(update={"label": label}) for verdict in verdicts]
+        today = datetime.now(timezone.utc).date()
+        verdicts = [
+            apply(verdict, self.nodeid, self.configuration.expected, today).model_copy(update={"label": label})
+            for verdict in judge(record, run, approved, wanted, self.configuration.policy, policy or {})
+        ]
         self.candidates[label] = record
         self.verdicts += verdicts
         return verdicts

@@ -79,6 +79,15 @@ def test_a_label_that_went_is_a_change(tmp_path):
     assert changes(folder, tmp_path / "baselines") == []
 
 
+def test_an_expected_failure_is_never_approved(tmp_path):
+    folder = session(tmp_path, a=(new(9.0), Status.XFAIL))
+    old = BaselineFile(runs={"run": make_record(new(1.0))})
+    baseline.write(tmp_path / "baselines/cpu/training/test_x/test_a.json", old)
+    assert changes(folder, tmp_path / "baselines") == []
+    assert changes(folder, tmp_path / "baselines", everything=True) == []
+    assert baseline.read(tmp_path / "baselines/cpu/training/test_x/test_a.json") == old
+
+
 def test_approving_is_refused_under_ci(tmp_path, monkeypatch):
     folder = session(tmp_path, a=(new(1.0), Status.NO_BASELINE))
     monkeypatch.setenv("CI", "true")

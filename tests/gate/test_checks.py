@@ -1,5 +1,6 @@
 import pytest
 
+from harness.configuration import Configuration
 from harness.errors import PolicyError
 from harness.gate import Status
 from harness.gate.baseline import BaselineFile
@@ -10,7 +11,11 @@ RUN = make_run(peak_memory=100.0, throughput=1000.0, curves={"loss": [3.0, 2.0]}
 
 
 def gate(run=RUN, label="run"):
-    return Gate(BaselineFile(runs={label: make_record(run)}), {})
+    return fresh(BaselineFile(runs={label: make_record(run)}))
+
+
+def fresh(baseline=None, configuration=None):
+    return Gate(baseline, configuration or Configuration(), "suites/a/test_x.py::test_x[cpu]")
 
 
 def test_collects_over_labels_and_sorts_failures_worst_first():
@@ -27,7 +32,7 @@ def test_collects_over_labels_and_sorts_failures_worst_first():
 
 
 def test_only_narrows_what_is_checked_and_stored():
-    checked = Gate(None, {})
+    checked = fresh()
     checked.check(RUN, only=["loss"])
     assert [v.metric for v in checked.verdicts] == ["loss"]
     assert list(checked.candidates["run"].curves) == ["loss"]
@@ -35,17 +40,17 @@ def test_only_narrows_what_is_checked_and_stored():
 
 
 def test_only_of_a_metric_that_the_run_has_not_is_invalid():
-    checked = Gate(None, {})
+    checked = fresh()
     checked.check(RUN, only=["loss", "distinct_1"])
     assert {v.metric: v.status for v in checked.verdicts}["distinct_1"] is Status.INVALID
 
 
 def test_ratios_travel_with_the_numeric_values():
-    checked = Gate(None, {})
+    checked = fresh()
     checked.check(RUN, only=[], ratios={"peak_memory_ratio": 0.4})
     assert checked.candidates["run"].metrics == {"peak_memory_ratio": 0.4}
     with pytest.raises(PolicyError, match="'peak_memory' is no ratio"):
-        Gate(None, {}).check(RUN, ratios={"peak_memory": 0.4})
+        fresh().check(RUN, ratios={"peak_memory": 0.4})
 
 
 def test_a_label_is_used_once():
@@ -86,6 +91,6 @@ def test_after_its_end_a_test_checks_nothing_more():
 
 def test_configuration_and_test_both_have_a_word():
     worse = make_run(peak_memory=120.0, throughput=500.0, curves={"loss": [3.0, 2.0]})
-    checked = Gate(gate().baseline, {"machine": {"lane": "advisory"}})
+    checked = fresh(gate().baseline, Configuration(policy={"machine": {"lane": "advisory"}}))
     checked.check(worse, policy={"peak_memory": {"relative": 0.5}})
     assert checked.failures == []

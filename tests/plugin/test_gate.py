@@ -122,3 +122,20 @@ class TestGate:
         found = run(project)
         found.assert_outcomes(passed=2, errors=1)
         found.stdout.fnmatch_lines([message])
+
+
+def test_an_expected_failure_passes_and_an_unexpected_pass_fails(project):
+    gated(project)
+    run(project)
+    approve(project)
+    (project.path / "pyproject.toml").write_text(
+        "[[tool.harness.expected-failures]]\n"
+        "test = 'test_gated[a'\nmetric = 'peak_memory'\nreason = 'a known leak'\nuntil = 9999-12-31\n"
+    )
+    found = run(project)
+    found.assert_outcomes(passed=2, failed=1)
+    found.stdout.fnmatch_lines(["XPASS*run.peak_memory*remove the entry"])
+    gated(project, memory=200.0)
+    found = run(project)
+    found.assert_outcomes(passed=1, failed=2)
+    found.stdout.fnmatch_lines(["run.peak_memory*XFAIL*test_gated?a-cpu?"])
