@@ -24,16 +24,20 @@ def test_one_process(trainer, gate):
 
 
 @hardware("cpu")
+def test_speed(trainer, gate):
+    # A factor of four either way: no neighbour on a shared machine does that to this run.
+    policy = {"machine": {"lane": "gating", "relative": 0.75}, "step_time": {"relative": 3.0}}
+    gate.check(trainer.run(SCENARIO), only=["throughput", "step_time", "achieved_flops"], policy=policy)
+
+
+@hardware("cpu")
 @cards(2)
 def test_two_ranks(trainer, gate):
     gate.check(trainer.run(SCENARIO.replace(layout=Layout(dp=2), samples=0)))
 """
 
-# Times are judged for a gross fault only, and by the test of a slowed step only: this machine may be shared.
 CONFIGURATION = """
 [tool.harness.policy.machine]
-relative = 0.6
-[tool.harness.policy.compile_time]
 lane = "advisory"
 """
 
@@ -86,20 +90,25 @@ def plant(project, fault, test):
 
 
 def test_a_slowed_step(project):
-    red, _ = plant(project, "slow_step=4", "test_one_process")
+    red, _ = plant(project, "slow_step=15", "test_speed")
     assert red == TIMES
+
+
+def test_a_slowed_step_changes_nothing_else(project):
+    done = harness(project, "pytest", "-q", "--plant", "slow_step=1", "-k", "test_one_process", "suites")
+    assert done.returncode == 0, done.stdout
 
 
 def test_raised_memory(project):
     red, results = plant(project, "memory=64", "test_one_process")
-    assert red - TIMES == {"peak_memory"}
+    assert red == {"peak_memory"}
     verdict = next(v for _, v in results.verdicts if v.metric == "peak_memory")
     assert verdict.value - verdict.baseline == pytest.approx(64, abs=8)
 
 
 def test_a_wrong_learning_rate(project):
     red, results = plant(project, "learning_rate=3", "test_one_process")
-    assert {"learning_rate", "loss", "update_norm"} <= red - TIMES <= TRAINING | TEXT
+    assert {"learning_rate", "loss", "update_norm"} <= red <= TRAINING | TEXT
     steps = {v.metric: v.step for _, v in results.verdicts if v.fails}
     assert steps["learning_rate"] == 1
     assert steps["update_norm"] == 1
@@ -109,7 +118,7 @@ def test_a_wrong_learning_rate(project):
 def test_a_dropped_gradient_reduction_on_one_rank(project):
     red, results = plant(project, "dropped_reduction", "test_two_ranks")
     assert "diverged_replicas" in red
-    assert red - TIMES <= {"diverged_replicas", *TRAINING} - {"learning_rate"}
+    assert red <= {"diverged_replicas", *TRAINING} - {"learning_rate"}
     verdict = next(v for _, v in results.verdicts if v.metric == "diverged_replicas")
     assert (verdict.baseline, verdict.value) == (0, 1)
 
@@ -117,7 +126,7 @@ def test_a_dropped_gradient_reduction_on_one_rank(project):
 def test_nan_at_a_step(project):
     red, results = plant(project, "nan=5", "test_one_process")
     assert {"loss", "grad_norm", "update_norm", "validation_perplexity"} <= red
-    assert red - TIMES <= (TRAINING | TEXT) - {"learning_rate"}
+    assert red <= (TRAINING | TEXT) - {"learning_rate"}
     loss = next(v for _, v in results.verdicts if v.metric == "loss")
     assert loss.status.value == "INVALID"
     assert loss.step == 5
@@ -125,7 +134,7 @@ def test_nan_at_a_step(project):
 
 def test_a_degenerate_generator_passes_on_loss_alone(project):
     red, results = plant(project, "degenerate_generator", "test_one_process")
-    assert {"distinct_2", "distinct_3", "repetition"} <= red - TIMES <= TEXT
+    assert {"distinct_2", "distinct_3", "repetition"} <= red <= TEXT
     passed = {v.metric for _, v in results.verdicts if v.status.value == "PASS"}
     assert {"loss", "validation_perplexity"} <= passed
 
