@@ -1,7 +1,9 @@
 """Which training devices this machine has, found without importing mindspore."""
 
+import contextlib
 import difflib
 import os
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +11,8 @@ from pathlib import Path
 from harness.errors import HardwareError
 
 HARDWARE = ("cpu", "gpu", "ascend")
+
+ASCEND_DRIVER = Path("/usr/local/Ascend/driver/version.info")
 
 CPU_RANKS_PER_CORE = 4
 """Ranks on CPU are processes; correctness survives sharing a core among so many."""
@@ -45,6 +49,43 @@ def find(hardware: str) -> Devices:
         HardwareError: the name is unknown.
     """
     return {"cpu": _cpu, "gpu": _gpu, "ascend": _ascend}[check_hardware(hardware)]()
+
+
+def driver(hardware: str) -> str | None:
+    """Version of the device's driver; None where there is none or it is not told."""
+    if hardware == "gpu":
+        return _nvidia_smi("--query-gpu=driver_version", "--format=csv,noheader").partition("\n")[0].strip() or None
+    if hardware == "ascend":
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            found = re.search(r"^Version=(\S+)", ASCEND_DRIVER.read_text(encoding="utf-8"), re.MULTILINE)
+            return found[1] if found else None
+    return None
+
+
+def processes(hardware: str) -> int:
+    """How many processes are on the training devices; 0 on CPU and where the tools don't tell."""
+    if hardware == "gpu":
+        return len(_nvidia_smi("--query-compute-apps=pid", "--format=csv,noheader").split())
+    if hardware == "ascend":
+        return len(npu_processes(_output("npu-smi", "info")))
+    return 0
+
+
+def npu_processes(table: str) -> list[int]:
+    """Process ids of the second table of ``npu-smi info``: device and chip, process id, name, memory."""
+    return [int(pid) for pid in re.findall(r"^\|\s*\d+\s+\d+\s*\|\s*(\d+)\s*\|[^|]*\|[^|]*\|\s*$", table, re.MULTILINE)]
+
+
+def _nvidia_smi(*arguments: str) -> str:
+    return _output("nvidia-smi", *arguments)
+
+
+def _output(*command: str) -> str:
+    """What a tool prints; empty where it is missing or fails."""
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""
 
 
 def _cpu() -> Devices:

@@ -2,6 +2,7 @@
 
 import hashlib
 import platform
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -17,11 +18,36 @@ class Environment(BaseModel):
     architecture: str
     mindspore: str
     data: str
+    threads: int | None = None
+    """Threads of each rank; None where nobody wrote it down."""
+
+    driver: str | None = None
+    """Version of the device's driver; None on CPU."""
 
     def differences(self, other: "Environment") -> list[str]:
-        """What differs, as ``name: ours → theirs``."""
-        mine, theirs = self.model_dump(), other.model_dump()
-        return [f"{name}: {mine[name]} → {theirs[name]}" for name in mine if mine[name] != theirs[name]]
+        """What differs, as ``name: ours → theirs``; what one of the two does not know is no difference."""
+        mine, theirs = self.model_dump(exclude_none=True), other.model_dump(exclude_none=True)
+        return [f"{name}: {mine[name]} → {theirs[name]}" for name in mine if mine[name] != theirs.get(name, mine[name])]
+
+    @property
+    def essentials(self) -> "Environment":
+        """Without the circumstances that numbers should not depend on, and that explain it when they do."""
+        return self.model_copy(update={"threads": None, "driver": None})
+
+
+@dataclass(frozen=True)
+class Host:
+    """Where ranks run, as the process that starts them sees it."""
+
+    hardware: str
+    architecture: str
+    machine: str
+    """Key of the kind of machine."""
+
+    driver: str | None = None
+    device_processes: int = 0
+    """Processes of others on the training devices when the ranks were started; always 0 on CPU, where the ranks
+    measure the load instead."""
 
 
 def processor() -> str:

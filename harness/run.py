@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from harness.environment import Environment
+from harness.environment import Environment, Host
 from harness.errors import Undefined
 from harness.metrics.speed import steady_step_time, step_flops, throughput
 from harness.metrics.text import distinct_n, perplexity, repetition_ratio
@@ -16,6 +16,22 @@ WARMUP_STEPS = 2
 """First steps that no time is taken from: the first compiles, the second fills caches."""
 
 _STRICT = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
+
+
+class Load(BaseModel):
+    """Processor time over a window, in seconds."""
+
+    model_config = _STRICT
+
+    cores: int
+    seconds: float
+    """Length of the window."""
+
+    busy: float
+    """Of all these cores, for whatever reason; what the hypervisor gave to others included."""
+
+    own: float
+    """Of this process and the children that it has waited for."""
 
 
 class RankReport(BaseModel):
@@ -50,6 +66,9 @@ class RankReport(BaseModel):
     peak_memory: float | None = None
     """MiB at the peak of MindSpore's pool."""
 
+    load: Load | None = None
+    """Of the cores, from the first step to the last."""
+
 
 class Run(BaseModel):
     """One finished run of a scenario."""
@@ -73,6 +92,12 @@ class Run(BaseModel):
 
     curves: dict[str, list[float]]
     step_seconds: list[float]
+    foreign_load: float | None = None
+    """Share of the machine's cores that other processes used during training; None where nobody measured it."""
+
+    device_processes: int = 0
+    """Processes of others on the training devices when the run was started."""
+
     oracle_perplexity: float | None = None
     samples: list[str] = Field(default_factory=list)
 
@@ -110,9 +135,7 @@ class Run(BaseModel):
 
 def assemble(
     scenario: Scenario,
-    hardware: str,
-    architecture: str,
-    machine: str,
+    host: Host,
     reports: list[RankReport],
     fault: str | None = None,
 ) -> Run:
@@ -124,6 +147,7 @@ def assemble(
     reports = sorted(reports, key=lambda report: report.rank)
     first = reports[0]
     seconds = [max(times) for times in zip(*(report.step_seconds for report in reports), strict=True)]
+    loads = [report.load for report in reports if report.load is not None]
     values = _Values()
     _speed(values, scenario, seconds)
     _text(values, scenario, first)
@@ -137,19 +161,38 @@ def assemble(
         values.add("diverged_replicas", lambda: sum(r.parameter_digest != first.parameter_digest for r in reports))
     return Run(
         scenario=scenario.to_dict(),
-        hardware=hardware,
+        hardware=host.hardware,
         environment=Environment(
-            hardware=hardware, architecture=architecture, mindspore=first.mindspore, data=first.data
+            hardware=host.hardware,
+            architecture=host.architecture,
+            mindspore=first.mindspore,
+            data=first.data,
+            threads=first.threads or None,
+            driver=host.driver,
         ),
-        machine=machine,
+        machine=host.machine,
         fault=fault,
         metrics=values.defined,
         undefined=values.undefined,
         curves=first.curves,
         step_seconds=seconds,
+        foreign_load=foreign_share(loads) if len(loads) == len(reports) else None,
+        device_processes=host.device_processes,
         oracle_perplexity=None if first.oracle_nll is None else perplexity(first.oracle_nll, 1),
         samples=[bytes(min(token, 255) for token in sample).decode("utf-8", "replace") for sample in first.samples],
     )
+
+
+def foreign_share(loads: list[Load]) -> float:
+    """The share of the cores that others used while the ranks worked.
+
+    Args:
+        loads: one a rank of this machine, over nearly the same window; the first one's is taken.
+    """
+    first = loads[0]
+    available = first.seconds * first.cores
+    foreign = first.busy - sum(load.own for load in loads)
+    return min(1.0, max(0.0, foreign / available)) if available > 0 else 0.0
 
 
 class _Values:
@@ -174,7 +217,7 @@ def _speed(values: _Values, scenario: Scenario, seconds: list[float]) -> None:
     if preset:
         flops = step_flops(preset, scenario.batch, scenario.sequence)
         values.add("training_flops", lambda: flops)
-        values.add("achieved_flops", lambda: flops / steady_step_time(seconds, WARMUP_STEPS))
+        values.add("achieved_flops", lambda: throughput(seconds, flops, WARMUP_STEPS))
 
 
 def _text(values: _Values, scenario: Scenario, first: RankReport) -> None:

@@ -39,6 +39,9 @@ def test_two_ranks(trainer, gate):
 CONFIGURATION = """
 [tool.harness.policy.machine]
 lane = "advisory"
+# Other tests run beside this one.
+shared = 1.0
+spread = 100.0
 """
 
 TRAINING = {"loss", "grad_norm", "update_norm", "learning_rate", "validation_perplexity"}

@@ -3,10 +3,14 @@ import math
 import pytest
 
 from harness import Layout, Scenario
+from harness.environment import Host
 from harness.errors import Undefined
-from harness.run import RankReport, Run, assemble
+from harness.run import Load, RankReport, Run, assemble
 
 SCENARIO = Scenario(model="nano", steps=5, batch=4, sequence=10, layout=Layout(dp=2), samples=2)
+
+
+HOST = Host("cpu", "x86_64", "m")
 
 
 def report(rank=0, **changes):
@@ -28,7 +32,7 @@ def report(rank=0, **changes):
 
 
 def run(*reports):
-    return assemble(SCENARIO, "cpu", "x86_64", "m", list(reports))
+    return assemble(SCENARIO, HOST, list(reports))
 
 
 def test_a_step_is_over_when_its_slowest_rank_is():
@@ -77,3 +81,19 @@ def test_json_round_trip_keeps_nan():
     assert math.isnan(back.curve("loss")[1])
     assert back.curve("loss")[2] == math.inf
     assert back.description == SCENARIO
+
+
+def test_load_of_others_is_what_the_ranks_did_not_use():
+    ours = {"cores": 2, "seconds": 10.0}
+    alone = run(report(0, load=Load(busy=19.0, own=9.0, **ours)), report(1, load=Load(busy=19.0, own=10.0, **ours)))
+    assert alone.foreign_load == 0.0
+    beside = run(report(0, load=Load(busy=19.0, own=9.0, **ours)), report(1, load=Load(busy=19.0, own=5.0, **ours)))
+    assert beside.foreign_load == pytest.approx(0.25)
+    assert run(report(0, load=Load(busy=19.0, own=9.0, **ours)), report(1)).foreign_load is None
+
+
+def test_a_clock_that_steps_back_leaves_no_time():
+    back = run(report(0, step_seconds=[9.0, 1.0, 1.0, -2.0, 1.0]), report(1, step_seconds=[9.0, 1.0, 1.0, -2.0, 1.0]))
+    for name in ("step_time", "throughput", "compile_time", "achieved_flops"):
+        assert name not in back.metrics
+        assert "step 4 took -2 s: the clock stepped back" in back.undefined[name]

@@ -59,11 +59,14 @@ def _merged(former: Record | None, new: Record, stamp: Approval, scopes: set[str
     machines = dict(former.machines) if former else {}
     for machine, times in new.machines.items():
         old = machines.get(machine)
-        if "machine" in scopes or ("samples" in scopes and old is None):
+        elsewhere = old is None or (old.environment or new.environment) != times.environment
+        if "machine" in scopes or ("samples" in scopes and elsewhere):
             before = _medians(old) if old else {}
-            machines[machine] = Times(metrics=times.metrics, approved=_replacing(stamp, before, _medians(times)))
+            machines[machine] = times.model_copy(update={"approved": _replacing(stamp, before, _medians(times))})
         elif "samples" in scopes and old:
-            machines[machine] = Times(metrics=_appended(old.metrics, times.metrics), approved=stamp)
+            machines[machine] = times.model_copy(
+                update={"metrics": _appended(old.metrics, times.metrics), "approved": stamp}
+            )
     if "numeric" in scopes or former is None:
         before = former.metrics if former else {}
         return new.model_copy(update={"machines": machines, "approved": _replacing(stamp, before, new.metrics)})

@@ -44,6 +44,9 @@ class Times(BaseModel):
     metrics: dict[str, list[float]]
     """One sample a run."""
 
+    environment: Environment | None = None
+    """Where the samples were taken; None in files that are older than this field: then as the record's."""
+
     approved: Approval | None = None
 
 
@@ -61,6 +64,9 @@ class Record(BaseModel):
     """``numeric`` and ``ratio`` scalars."""
 
     curves: dict[str, list[float]] = Field(default_factory=dict)
+    machine: str | None = None
+    """Key of the kind of machine that the numeric values were measured on; None in older files."""
+
     machines: dict[str, Times] = Field(default_factory=dict)
     """Machine key → the times measured there."""
 
@@ -151,11 +157,13 @@ def candidate(run: Run, metrics: dict[str, float], curves: dict[str, list[float]
         curves: curves that were checked.
         times: ``machine`` scalars that were checked.
     """
+    samples = {name: [value] for name, value in times.items()}
     return Record(
         scenario_hash=run.description.hash,
         scenario=run.scenario,
         environment=run.environment,
         metrics=metrics,
         curves=curves,
-        machines={run.machine: Times(metrics={name: [value] for name, value in times.items()})} if times else {},
+        machine=run.machine,
+        machines={run.machine: Times(metrics=samples, environment=run.environment)} if samples else {},
     )

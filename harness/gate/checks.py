@@ -1,6 +1,6 @@
 """Collects the verdicts of one test and what approving its runs would store."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
@@ -9,7 +9,8 @@ from harness.errors import PolicyError
 from harness.gate.baseline import BaselineFile, Record, candidate
 from harness.gate.expected import apply
 from harness.gate.judge import judge
-from harness.gate.policy import check_overrides, find_metric
+from harness.gate.policy import Overrides, check_overrides, find_metric, resolve
+from harness.gate.validity import problem
 from harness.gate.verdict import Status, Verdict
 from harness.run import Run
 
@@ -56,12 +57,13 @@ class Gate:
             raise PolicyError(f"label {label!r} was checked before in this test; give each run a label of its own")
         check_overrides(policy or {})
         wanted = None if only is None else {find_metric(name).name for name in only} | set(ratios or {})
-        record = self._candidate(run, wanted, dict(ratios or {}))
+        policies = (self.configuration.policy, policy or {})
+        record = self._candidate(run, wanted, dict(ratios or {}), policies)
         approved = self.baseline.runs.get(label) if self.baseline else None
         today = datetime.now(timezone.utc).date()
         verdicts = [
             apply(verdict, self.nodeid, self.configuration.expected, today).model_copy(update={"label": label})
-            for verdict in judge(record, run, approved, wanted, self.configuration.policy, policy or {})
+            for verdict in judge(record, run, approved, wanted, *policies)
         ]
         self.candidates[label] = record
         self.verdicts += verdicts
@@ -87,13 +89,22 @@ class Gate:
         """Verdicts that fail the test, worst first."""
         return sorted((v for v in self.verdicts if v.fails), key=lambda v: v.rank)
 
-    def _candidate(self, run: Run, wanted: set[str] | None, ratios: dict[str, float]) -> Record:
+    def _candidate(
+        self, run: Run, wanted: set[str] | None, ratios: dict[str, float], policies: Sequence[Overrides]
+    ) -> Record:
+        """What approving the run would store: a time that was not properly measured is no candidate."""
+
         def asked(name: str) -> bool:
             return wanted is None or name in wanted
 
         scalars = {name: value for name, value in run.metrics.items() if asked(name)}
-        times = {name: value for name, value in scalars.items() if find_metric(name).scope == "machine"}
-        metrics = {name: value for name, value in scalars.items() if name not in times}
+        measured = {name: value for name, value in scalars.items() if find_metric(name).scope == "machine"}
+        metrics = {name: value for name, value in scalars.items() if name not in measured}
+        times = {
+            name: value
+            for name, value in measured.items()
+            if not problem(find_metric(name), run, resolve(find_metric(name), *policies))
+        }
         for name, value in ratios.items():
             if find_metric(name).scope != "ratio":
                 raise PolicyError(f"{name!r} is no ratio; ratios are named <metric>_ratio")

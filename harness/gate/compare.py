@@ -17,6 +17,10 @@ from harness.metrics.registry import Metric
 
 Values = float | Sequence[float]
 
+EARLY = 0.25
+"""Share of a curve's steps that count as its start: initialization, data order and arithmetic show there; what shows
+only later has built up."""
+
 
 def compare(metric: Metric, value: Values | None, baseline: Values | None, policy: Policy) -> Verdict:
     """Judges one metric.
@@ -77,26 +81,36 @@ def _judge(
     else:
         status, points = Status.PASS, worse
     first = int(np.flatnonzero(points)[0]) if status is not Status.PASS else len(actual) - 1
-    return _verdict(
+    verdict = _verdict(
         metric,
         policy,
         status,
-        _reason(status, policy, int(points.sum()), len(actual), first, is_curve),
+        _reason(status, policy, points, first, is_curve),
         value=float(actual[first]),
         baseline=float(expected[first]),
         step=first + 1 if is_curve else None,
     )
+    if is_curve and status is Status.REGRESSED:
+        verdict.divergence = "early" if first < EARLY * len(actual) else "late"
+    return verdict
 
 
-def _reason(status: Status, policy: Policy, count: int, total: int, first: int, is_curve: bool) -> str:
+def _reason(status: Status, policy: Policy, points: npt.NDArray[np.bool_], first: int, is_curve: bool) -> str:
     if status is Status.PASS:
         return ""
-    within = f"tolerance {policy.relative:g} relative, {policy.absolute:g} absolute"
+    exact = policy.relative == policy.absolute == 0
+    within = "exact" if exact else f"tolerance {policy.relative:g} relative, {policy.absolute:g} absolute"
     if is_curve:
-        return (
-            f"{count} of {total} steps deviate, first at step {first + 1}; {policy.deviating_steps} allowed, {within}"
-        )
+        course = _course(points, first) if status is Status.REGRESSED else ""
+        deviate = f"{points.sum()} of {len(points)} steps deviate, first at step {first + 1}"
+        return f"{course}{deviate}; {policy.deviating_steps} allowed, {within}"
     return f"beyond {within}" + ("; approve it to tighten the baseline" if status is Status.IMPROVED else "")
+
+
+def _course(points: npt.NDArray[np.bool_], first: int) -> str:
+    """How a curve left its band: what is wrong from the start has other causes than what builds up."""
+    when = "early divergence" if first < EARLY * len(points) else "late drift"
+    return f"{when}{'' if points[-1] else ', back in the band at the end'}: "
 
 
 def _refuse_too_fine(

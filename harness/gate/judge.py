@@ -1,12 +1,15 @@
 """Judges a whole run against the record that was approved for it."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from harness.environment import Environment
 from harness.errors import ScenarioError
 from harness.gate.baseline import Record
 from harness.gate.compare import compare
 from harness.gate.policy import Overrides, Policy, find_metric, resolve
 from harness.gate.screen import screen
+from harness.gate.validity import problem
 from harness.gate.verdict import Status, Verdict
 from harness.metrics.registry import Metric
 from harness.run import Run
@@ -32,7 +35,6 @@ def judge(
         return [Verdict(metric="scenario", status=Status.INVALID, reason=_refusal(run, record))]
     verdicts = []
     asked = set(run.undefined if only is None else only)
-    environment = record.environment.differences(run.environment) if record else []
     for name in sorted(_names(candidate, run.machine) | _names(record, run.machine) | asked):
         metric = find_metric(name)
         policy = resolve(metric, *policies)
@@ -44,17 +46,35 @@ def judge(
                 _invalid(metric, policy, "the baseline has it and the test checks it no longer; approve that")
             )
             continue
-        if metric.scope == "machine":
-            samples = _times(record, run.machine).get(name, []) if record else []
-            verdicts.append(screen(metric, run.metrics.get(name), samples, policy))
-            continue
-        verdict = compare(metric, _value(metric, candidate), _value(metric, record), policy)
-        verdicts.append(_with_environment(verdict, environment))
+        judge_one = _judge_time if metric.scope == "machine" else _judge_number
+        verdicts.append(judge_one(metric, candidate, run, record, policy))
     if not verdicts:
         verdicts.append(
             Verdict(metric="run", status=Status.INVALID, reason="nothing to compare: no metric was checked")
         )
     return verdicts
+
+
+def _judge_time(metric: Metric, candidate: Record, run: Run, record: Record | None, policy: Policy) -> Verdict:
+    verdict = screen(metric, run.metrics.get(metric.name), _times(record, run.machine).get(metric.name, []), policy)
+    found = problem(metric, run, policy)
+    if found and verdict.status is not Status.INVALID:
+        status, reason = found
+        if verdict.status is not Status.REGRESSED or status is Status.INVALID:
+            return verdict.model_copy(update={"status": status, "reason": reason})
+        # Steps that stall are what a regression looks like from inside: noise must not excuse them.
+        verdict = verdict.model_copy(update={"reason": f"{verdict.reason}; {reason}"})
+    times = record.machines.get(run.machine) if record else None
+    before = (times.environment or record.environment) if times and record else run.environment
+    return _with_environment(verdict, before, run.environment)
+
+
+def _judge_number(metric: Metric, candidate: Record, run: Run, record: Record | None, policy: Policy) -> Verdict:
+    at_home = record is not None and record.machine == run.machine and record.environment == run.environment
+    if policy.exact and at_home:
+        policy = replace(policy, relative=0.0, absolute=0.0, deviating_steps=0)
+    verdict = compare(metric, _value(metric, candidate), _value(metric, record), policy)
+    return _with_environment(verdict, record.environment if record else run.environment, run.environment)
 
 
 def _invalid(metric: Metric, policy: Policy, reason: str) -> Verdict:
@@ -68,8 +88,8 @@ def _invalid(metric: Metric, policy: Policy, reason: str) -> Verdict:
     )
 
 
-def _times(record: Record, machine: str) -> dict[str, list[float]]:
-    return record.machines[machine].metrics if machine in record.machines else {}
+def _times(record: Record | None, machine: str) -> dict[str, list[float]]:
+    return record.machines[machine].metrics if record and machine in record.machines else {}
 
 
 def _names(record: Record | None, machine: str) -> set[str]:
@@ -84,8 +104,14 @@ def _value(metric: Metric, record: Record | None) -> float | list[float] | None:
     return record.curves.get(metric.name) if metric.curve else record.metrics.get(metric.name)
 
 
-def _with_environment(verdict: Verdict, changes: list[str]) -> Verdict:
-    """Says so when the environment moved as well; a number that moved with it is not called a regression."""
+def _with_environment(verdict: Verdict, before: Environment, now: Environment) -> Verdict:
+    """Says so when the environment moved as well; a value that moved with it is not called a regression.
+
+    A value that did not move tells only what it depends on by rights: threads and driver are not among that.
+    """
+    if verdict.status is Status.PASS:
+        before, now = before.essentials, now.essentials
+    changes = before.differences(now)
     if not changes or verdict.status is Status.NO_BASELINE:
         return verdict
     status = Status.ENVIRONMENT_CHANGED if verdict.status is Status.REGRESSED else verdict.status

@@ -28,14 +28,27 @@ class Policy:
     lane: Lane = "gating"
     """``gating`` fails the test; ``advisory`` only shows."""
 
+    exact: bool = False
+    """Whether a number must be the same to the last bit on the kind of machine that it was approved on; elsewhere the
+    tolerances hold."""
+
+    spread: float = 1.5
+    """Interquartile range of the steady steps, as a share of their median, above which their mean says nothing. Ranks
+    that wait for each other on shared cores were seen to reach 0.8."""
+
+    shared: float = 0.1
+    """Share of the machine's cores that other processes may use while a time is measured."""
+
     def __post_init__(self) -> None:
-        for name in ("relative", "absolute"):
+        for name in ("relative", "absolute", "spread", "shared"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
                 raise PolicyError(f"policy {name}={value!r} must be a finite number of at least 0")
         steps = self.deviating_steps
         if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
             raise PolicyError(f"policy deviating_steps={steps!r} must be a whole number of at least 0")
+        if not isinstance(self.exact, bool):
+            raise PolicyError(f"policy exact={self.exact!r} must be true or false")
         if self.lane not in get_args(Lane):
             raise PolicyError(f"policy lane={self.lane!r} is unknown; choose gating or advisory")
 

@@ -59,6 +59,9 @@ class Verdict(BaseModel):
     step: int | None = None
     """Of a curve: the first deviating step, from 1, or else the last."""
 
+    divergence: Literal["early", "late"] | None = None
+    """Of a curve that regressed: whether it left its band in the first quarter of its steps or later."""
+
     environment_changes: list[str] = Field(default_factory=list)
     """What the value depends on and is not as it was when the baseline was approved."""
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from harness import corpus
-from harness.environment import machine_key
+from harness import corpus, devices
+from harness.environment import Host, machine_key
 from harness.errors import LaunchError, ScenarioError
 from harness.faults import Fault
 from harness.files import tail
@@ -57,11 +57,13 @@ def train(
     ).write(folder)
     program = [sys.executable, "-m", "harness.trainer", str(folder)]
     launcher = local if ranks == 1 else msrun
+    device_processes = devices.processes(hardware)
     with launcher.command(ranks, folder, program) as command:
         supervise(Job(command, ranks, folder, rank_environment(ranks), deadline), progress)
     reports = [_report(folder, rank, scenario, hardware) for rank in range(ranks)]
     machine = machine_key(reports[0].device, len(os.sched_getaffinity(0)))
-    return assemble(scenario, hardware, platform.machine(), machine, reports, str(fault) if fault else None)
+    host = Host(hardware, platform.machine(), machine, devices.driver(hardware), device_processes)
+    return assemble(scenario, host, reports, str(fault) if fault else None)
 
 
 def check_supported(scenario: Scenario, hardware: str) -> None:

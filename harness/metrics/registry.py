@@ -36,6 +36,9 @@ class Metric:
     curve: bool = False
     """Whether there is one value a step."""
 
+    steady: bool = False
+    """Whether it is an average over the steady steps, so that their spread says whether it was measured at all."""
+
     digits: Literal["float32", "float64", "integer"] = "float32"
     """Format in which the value is computed; a tolerance below its spacing is refused."""
 
@@ -93,13 +96,13 @@ _COUNTS = (
 )
 
 _TIMES = (
-    Metric("throughput", "token/s", "higher", "machine", 0.05, digits="float64",
+    Metric("throughput", "token/s", "higher", "machine", 0.05, steady=True, digits="float64",
            description="Tokens a second over the steady window."),
-    Metric("step_time", "s", "lower", "machine", 0.05, digits="float64",
+    Metric("step_time", "s", "lower", "machine", 0.05, steady=True, digits="float64",
            description="Mean seconds of a step over the steady window."),
     Metric("compile_time", "s", "lower", "machine", 0.5, 1.0, digits="float64",
            description="Seconds of the first step beyond a steady one."),
-    Metric("achieved_flops", "FLOP/s", "higher", "machine", 0.05, digits="float64",
+    Metric("achieved_flops", "FLOP/s", "higher", "machine", 0.05, steady=True, digits="float64",
            description="Model FLOPs divided by the step time."),
 )
 # fmt: on

@@ -1,5 +1,7 @@
 """How fast training goes: throughput, step time, model FLOPs."""
 
+import math
+import statistics
 from collections.abc import Sequence
 
 from harness.errors import Undefined
@@ -12,8 +14,11 @@ def steady_step_time(step_seconds: Sequence[float], warmup: int) -> float:
     No step of the steady window is left out: a stall that training waits for is part of its speed.
 
     Raises:
-        Undefined: no step is left.
+        Undefined: no step is left, or the clock stepped back.
     """
+    for step, seconds in enumerate(step_seconds, start=1):
+        if not 0 <= seconds < math.inf:
+            raise Undefined(f"step {step} took {seconds:g} s: the clock stepped back or stood still; run it again")
     steady = step_seconds[warmup:]
     if not steady:
         raise Undefined(f"no steady step: {len(step_seconds)} steps were run and the first {warmup} are warm-up")
@@ -31,7 +36,19 @@ def throughput(step_seconds: Sequence[float], units_per_step: float, warmup: int
     Raises:
         Undefined: no step is left after the warm-up.
     """
-    return units_per_step / steady_step_time(step_seconds, warmup)
+    seconds = steady_step_time(step_seconds, warmup)
+    if not seconds:
+        raise Undefined("all steps took no time at all: the clock stood still; run it again")
+    return units_per_step / seconds
+
+
+def steady_spread(step_seconds: Sequence[float], warmup: int) -> float | None:
+    """Interquartile range of the steady steps as a share of their median; None below four of them."""
+    steady = step_seconds[warmup:]
+    if len(steady) < 4:
+        return None
+    low, middle, high = statistics.quantiles(steady, n=4)
+    return (high - low) / middle if middle > 0 else math.inf
 
 
 def training_flops(

@@ -13,11 +13,12 @@ from harness.errors import ScenarioError
 from harness.launch.request import PROGRESS
 from harness.metrics.text import perplexity
 from harness.models import PRESETS
-from harness.run import RankReport
+from harness.run import Load, RankReport
 from harness.scenario import Scenario
 from harness.trainer.data import batches
 from harness.trainer.evaluate import Evaluator
 from harness.trainer.generate import Choose, continuations, sample_token
+from harness.trainer.load import LoadMeter
 from harness.trainer.model import Decoder, recompute
 from harness.trainer.monitors import CurveMonitor, Monitors, PerplexityMonitor, ProgressMonitor, StepTimer
 from harness.trainer.parallel.data import share
@@ -62,14 +63,15 @@ class Training:
         replica = scenario.layout.position(self.rank)[1]
         own = share(order.T, scenario.layout.dp, replica).T
         dataset = batches(scenario, self.corpus.train, own)
+        meter = LoadMeter()
         monitors = Monitors(self.callbacks, scenario.steps)
         for step, (windows,) in enumerate(dataset.create_tuple_iterator(num_epochs=1), start=1):
             monitors.begin_step(step)
             rate = self.rate(step)
             monitors.end_step((*self.step(windows, rate, step), rate))
-        return self.report()
+        return self.report(meter.load())
 
-    def report(self) -> RankReport:
+    def report(self, load: Load) -> RankReport:
         """What this rank measured, evaluated and wrote."""
         curves = dict(self.curves.curves)
         if self.perplexities:
@@ -89,6 +91,7 @@ class Training:
             nll_tokens=tokens,
             oracle_nll=self.corpus.oracle_nll,
             samples=self.samples(),
+            load=load,
         )
 
     def samples(self) -> list[list[int]]:

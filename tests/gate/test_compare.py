@@ -179,7 +179,29 @@ class TestCurve:
         verdict = compare(LOSS, [5.0, 4.0, 3.5, 3.5], [5.0, 4.0, 3.0, 2.0], Policy(1e-3))
         assert verdict.status is Status.REGRESSED
         assert (verdict.step, verdict.value, verdict.baseline) == (3, 3.5, 3.0)
-        assert "2 of 4 steps deviate, first at step 3; 0 allowed" in verdict.reason
+        assert verdict.reason.startswith("late drift: 2 of 4 steps deviate, first at step 3; 0 allowed")
+        assert verdict.divergence == "late"
+
+    @pytest.mark.parametrize(
+        ("deviating", "divergence", "course"),
+        [
+            (range(1, 40), "early", "early divergence: 39 of 40 steps deviate, first at step 2"),
+            (range(9, 40), "early", "early divergence: "),
+            (range(10, 40), "late", "late drift: "),
+            ([39], "late", "late drift: 1 of 40 steps"),
+            ([3, 4], "early", "early divergence, back in the band at the end: 2 of 40"),
+            ([20], "late", "late drift, back in the band at the end: 1 of 40"),
+        ],
+    )
+    def test_early_divergence_is_told_from_late_drift(self, deviating, divergence, course):
+        run = [2.0 if step in deviating else 1.0 for step in range(40)]
+        verdict = compare(LOSS, run, [1.0] * 40, Policy(1e-3))
+        assert verdict.divergence == divergence
+        assert verdict.reason.startswith(course)
+
+    def test_what_did_not_regress_has_no_divergence(self):
+        assert compare(LOSS, [1.0], [1.0], Policy(1e-3)).divergence is None
+        assert compare(HIGHER, 0.5, 1.0, Policy(1e-3)).divergence is None
 
     def test_the_end_step_counts_once(self):
         baseline = [1.0] * 10

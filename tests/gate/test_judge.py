@@ -86,7 +86,47 @@ def test_numbers_that_move_with_the_environment_say_both():
     assert "mindspore: 2.9.0 → 2.10.0" in moved["peak_memory"].reason
     assert moved["validation_perplexity"].status is Status.PASS
     assert moved["validation_perplexity"].environment_changes == ["mindspore: 2.9.0 → 2.10.0"]
-    assert moved["throughput"].environment_changes == []
+    assert moved["throughput"].environment_changes == ["mindspore: 2.9.0 → 2.10.0"]
+
+
+def test_a_slowdown_after_an_upgrade_says_both_and_what_changed():
+    before = make_run(mindspore="2.9.0", throughput=1000.0)
+    record = make_record(before)
+    record.machines["cpu-2c"].metrics["throughput"] *= 10
+    found = verdicts(make_run(throughput=500.0), record)["throughput"]
+    assert found.status is Status.ENVIRONMENT_CHANGED
+    assert "outside" in found.reason
+    assert "the environment changed (mindspore: 2.9.0 → 2.10.0)" in found.reason
+
+
+def test_threads_and_driver_explain_what_moved_and_are_no_change_by_themselves():
+    def run(threads, driver, **values):
+        made = make_run(**values)
+        return made.model_copy(
+            update={"environment": made.environment.model_copy(update={"threads": threads, "driver": driver})}
+        )
+
+    record = make_record(run(2, "1.0", peak_memory=100.0))
+    same = verdicts(run(4, "2.0", peak_memory=100.0), record)["peak_memory"]
+    assert (same.status, same.environment_changes) == (Status.PASS, [])
+    moved = verdicts(run(4, "2.0", peak_memory=300.0), record)["peak_memory"]
+    assert moved.status is Status.ENVIRONMENT_CHANGED
+    assert "threads: 2 → 4; driver: 1.0 → 2.0" in moved.reason
+    unknown = verdicts(run(None, None, peak_memory=300.0), record)["peak_memory"]
+    assert unknown.status is Status.REGRESSED
+
+
+def test_exact_numbers_are_exact_where_they_were_approved_and_tolerant_elsewhere():
+    record = make_record(make_run(curves={"loss": [2.0, 1.0]}))
+    exact = {"loss": {"exact": True}}
+    near = {"curves": {"loss": [2.0, 1.0001]}}
+    assert verdicts(make_run(curves={"loss": [2.0, 1.0]}), record, None, exact)["loss"].status is Status.PASS
+    here = verdicts(make_run(**near), record, None, exact)["loss"]
+    assert (here.status, here.step) == (Status.REGRESSED, 2)
+    assert "0 allowed, exact" in here.reason
+    assert verdicts(make_run(machine="fast", **near), record, None, exact)["loss"].status is Status.PASS
+    assert verdicts(make_run(mindspore="2.9.0", **near), record, None, exact)["loss"].status is Status.PASS
+    assert verdicts(make_run(**near), record)["loss"].status is Status.PASS
 
 
 def test_what_a_test_checks_no_longer_is_told_but_not_for_another_machine():

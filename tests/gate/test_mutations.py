@@ -33,6 +33,11 @@ MUTATIONS = {
     "improvement hidden": ("status, points = Status.IMPROVED, better", "status, points = Status.PASS, better"),
     "spacing unchecked": ("finer.any()", "False"),
     "wrong step named": ("step=first + 1 if is_curve", "step=first if is_curve"),
+    "early taken for late": ('"early" if first < EARLY', '"late" if first < EARLY'),
+    "course of the wrong step": (
+        'else "late"\n    return verdict',
+        "else \"late\"\n    verdict.divergence = 'late'\n    return verdict",
+    ),
     "lane lost": ("lane=policy.lane", 'lane="gating"'),
 }
 

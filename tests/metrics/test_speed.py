@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.metrics import Undefined
-from harness.metrics.speed import steady_step_time, step_flops, throughput, training_flops
+from harness.metrics.speed import steady_spread, steady_step_time, step_flops, throughput, training_flops
 from harness.models import PRESETS
 
 
@@ -37,3 +37,17 @@ def test_flops_grow_with_the_batch_and_a_gated_layer_has_three_matrices():
     assert step_flops(model, 8, 128) == 2 * step_flops(model, 4, 128)
     gated = training_flops(1, 8, 1, 16, 32, 256, gated=True)
     assert gated - training_flops(1, 8, 1, 16, 32, 256) == 3 * 8 * 2 * 16 * 32
+
+
+@pytest.mark.parametrize("bad", [-1e-9, float("nan"), float("inf")])
+def test_a_step_that_no_clock_could_measure_is_undefined(bad):
+    with pytest.raises(Undefined, match=r"step 2 took .* the clock stepped back"):
+        steady_step_time([1.0, bad, 1.0], warmup=0)
+    with pytest.raises(Undefined, match="the clock stood still"):
+        throughput([0.0, 0.0], 1, warmup=0)
+
+
+def test_spread_is_that_of_the_steady_steps():
+    assert steady_spread([99.0, 1.0, 1.0, 1.0, 1.0], warmup=1) == 0.0
+    assert steady_spread([1.0, 2.0, 3.0, 4.0, 5.0], warmup=0) == pytest.approx(3.0 / 3.0)
+    assert steady_spread([1.0, 2.0, 3.0, 4.0, 5.0], warmup=2) is None
