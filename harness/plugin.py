@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -24,9 +24,13 @@ from harness.reporter import Reporter, record
 from harness.scenario import Scenario
 from harness.session import Session, ShowProgress, Trainer
 
+if TYPE_CHECKING:
+    from harness.confirmation import Confirmer
+
 SESSION = pytest.StashKey[Session]()
 REPORTER = pytest.StashKey[Reporter]()
 GATE = pytest.StashKey[Gate | None]()
+CONFIRMER = pytest.StashKey["Confirmer"]()
 CONFIGURATION = pytest.StashKey[configuration.Configuration]()
 _found: dict[str, Devices] = {}
 
@@ -38,6 +42,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--results", metavar="DIR", help="folder of results (default: .harness in the root folder)")
     group.addoption("--baselines", metavar="DIR", help="folder of baselines (default: baselines in the root folder)")
     group.addoption("--deadline", type=float, default=600.0, metavar="SECONDS", help="longest time of one run")
+    group.addoption(
+        "--confirm-against",
+        metavar="REF|PYTHON",
+        help="run suspicious times again, in turn with this commit or interpreter, before they count",
+    )
     group.addoption(
         "--plant", metavar="FAULT[=AMOUNT]", help=f"plant a fault into every run, to see it caught: {', '.join(FAULTS)}"
     )
@@ -57,8 +66,24 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = Path(worker["harness_folder"]) if worker else _new_folder(config)
     progress = _progress(config) if _on_terminal() and not worker else lambda scenario: nullcontext()
     config.stash[SESSION] = Session(config.rootpath, folder, config.option.deadline, fault, progress)
+    if config.option.confirm_against:
+        config.stash[CONFIRMER] = _confirmer(config, worker is not None)
     if not worker:
         config.stash[REPORTER] = Reporter(config.stash[SESSION])
+
+
+def _confirmer(config: pytest.Config, is_worker: bool) -> "Confirmer":
+    from harness.confirmation import Confirmer
+
+    try:
+        confirmer = Confirmer(config.stash[SESSION], config.option.confirm_against)
+        if not is_worker:
+            config.stash[SESSION].prepare()
+            confirmer.worktrees.open()
+            config.add_cleanup(confirmer.worktrees.close)
+    except HarnessError as error:
+        raise pytest.UsageError(str(error)) from None
+    return confirmer
 
 
 def _new_folder(config: pytest.Config) -> Path:
@@ -175,6 +200,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
                 pytest.fail(failure_text(collected.failures), pytrace=False)
             item.add_report_section("call", "gate", failure_text(collected.failures))
         raise
+    _settle(item)
     collected = _closed(item, complete=True)
     if collected is None:
         return result
@@ -188,6 +214,13 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, Any, Any]:
     if problems:
         pytest.fail("\n".join(problems), pytrace=False)
     return result
+
+
+def _settle(item: pytest.Item) -> None:
+    """Has the gate's suspicions run again, where the session was asked to."""
+    collected, confirmer = item.stash.get(GATE, None), item.config.stash.get(CONFIRMER, None)
+    if collected and confirmer:
+        collected.settle(lambda run, suspicions: confirmer(_hardware(item), run, suspicions))
 
 
 def _closed(item: pytest.Item, complete: bool) -> Gate | None:

@@ -18,6 +18,7 @@ from harness.errors import HardwareError, LaunchError, ResultsError
 from harness.faults import Fault
 from harness.files import write_atomically
 from harness.launch import train
+from harness.launch.code import Code
 from harness.launch.supervise import Progress, RankFailure
 from harness.locks import lock_folder
 from harness.run import Run
@@ -126,7 +127,7 @@ class Trainer:
         session = self.session
         with FileLock(lock_folder() / f"device-{self.hardware}.lock"), session.show_progress(scenario) as progress:
             try:
-                run = train(scenario, self.hardware, session.root, folder, deadline, fault, progress)
+                run = train(scenario, self.hardware, Code(session.root), folder, deadline, fault, progress)
             except LaunchError as error:
                 text = anonymous(f"{error}\nall logs: runs/{folder.name} in this session's results", session.root)
                 timed_out = isinstance(error, RankFailure) and error.timed_out

@@ -1,18 +1,22 @@
 """Collects the verdicts of one test and what approving its runs would store."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
 from harness.configuration import Configuration
 from harness.errors import PolicyError
 from harness.gate.baseline import BaselineFile, Record, candidate
+from harness.gate.confirm import suspicious
 from harness.gate.expected import apply
 from harness.gate.judge import judge
-from harness.gate.policy import Overrides, check_overrides, find_metric, resolve
+from harness.gate.policy import Overrides, Policy, check_overrides, find_metric, resolve
 from harness.gate.validity import problem
 from harness.gate.verdict import Status, Verdict
+from harness.metrics.registry import Metric
 from harness.run import Run
+
+Confirm = Callable[[Run, Sequence[tuple[Verdict, Metric, Policy]]], list[Verdict]]
 
 
 class Gate:
@@ -25,6 +29,7 @@ class Gate:
         self.verdicts: list[Verdict] = []
         self.candidates: dict[str, Record] = {}
         self.closed = False
+        self._checked: dict[str, tuple[Run, tuple[Overrides, ...]]] = {}
 
     def check(
         self,
@@ -66,8 +71,32 @@ class Gate:
             for verdict in judge(record, run, approved, wanted, *policies)
         ]
         self.candidates[label] = record
+        self._checked[label] = run, policies
         self.verdicts += verdicts
         return verdicts
+
+    def settle(self, confirm: Confirm) -> None:
+        """Has every suspicious time run again, and takes the verdicts that come of it.
+
+        Args:
+            confirm: given a run and its suspicions, returns a verdict for each.
+        """
+        for label, (run, policies) in self._checked.items():
+            record = self.baseline.runs.get(label) if self.baseline else None
+            samples = record.machines[run.machine].metrics if record and run.machine in record.machines else {}
+            suspicions = []
+            for verdict in self.verdicts:
+                if verdict.label == label and verdict.scope == "machine" and verdict.value is not None:
+                    metric = find_metric(verdict.metric)
+                    policy = resolve(metric, *policies)
+                    if suspicious(verdict, metric, samples.get(metric.name, []), policy):
+                        suspicions.append((verdict, metric, policy))
+            if suspicions:
+                settled = confirm(run, suspicions)
+                answers = {verdict.metric: verdict for verdict in settled}
+                self.verdicts = [
+                    answers.get(v.metric, v) if v.label == label and v.scope == "machine" else v for v in self.verdicts
+                ]
 
     def close(self, complete: bool) -> None:
         """Ends the collecting.

@@ -18,6 +18,9 @@ from harness.metrics.registry import Metric
 CONFIDENCE = 0.99
 """One-sided: of a hundred runs of unchanged code, one is expected beyond the interval."""
 
+CLEARED = 0.985
+"""One-sided: of code that got worse by the floor, so large a share is not taken for unchanged by the screen alone."""
+
 PRIOR_SPREAD = 0.05
 """Between-run standard deviation, as a share, that is assumed of a machine nobody has measured."""
 
@@ -63,6 +66,20 @@ def prediction_interval(samples: Sequence[float], confidence: float = CONFIDENCE
     freedom = PRIOR_RUNS + runs - 1
     half = float(stdtrit(freedom, confidence)) * math.sqrt(squares / freedom * (1 + 1 / runs))
     return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), runs)
+
+
+def rules_out_regression(metric: Metric, value: float | None, samples: Sequence[float], policy: Policy) -> bool:
+    """Whether one run alone shows that the code did not get worse by the policy's floor.
+
+    It does when a run of code that got worse by the floor would hardly ever have come out as good as ``value``. With
+    nothing approved, or a value that is no time, nothing is ruled out.
+    """
+    if not samples or value is None or not math.isfinite(value) or min(value, *samples) <= 0:
+        return False
+    interval = prediction_interval(samples, CLEARED)
+    worse = math.log(value / interval.center) * (-1 if metric.direction == "higher" else 1)
+    floor = math.log1p(max(policy.relative, policy.absolute / interval.center))
+    return worse + math.log(interval.high / interval.center) < floor
 
 
 def screen(metric: Metric, value: float | None, samples: Sequence[float], policy: Policy) -> Verdict:

@@ -36,6 +36,34 @@ WORST_FIRST = (
 _HARMLESS = (Status.PASS, Status.IMPROVED, Status.XFAIL)
 
 
+class Confirmation(BaseModel):
+    """What running base and head again said of a suspicious time."""
+
+    model_config = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
+
+    against: str
+    """The base: a git reference or an interpreter."""
+
+    status: Status
+    """The first verdict, from the stored runs alone."""
+
+    reason: str
+    """Of the first verdict."""
+
+    pairs: int
+    """Pairs that counted."""
+
+    ratio: float | None = None
+    """Head divided by base, median of the pairs; None where no pair counted."""
+
+    low: float | None = None
+    high: float | None = None
+    """Ends of its confidence interval."""
+
+    problem: str = ""
+    """Why it could not be settled."""
+
+
 class Verdict(BaseModel):
     """One metric of one run, judged."""
 
@@ -62,6 +90,7 @@ class Verdict(BaseModel):
     divergence: Literal["early", "late"] | None = None
     """Of a curve that regressed: whether it left its band in the first quarter of its steps or later."""
 
+    confirmation: Confirmation | None = None
     environment_changes: list[str] = Field(default_factory=list)
     """What the value depends on and is not as it was when the baseline was approved."""
 

@@ -3,7 +3,6 @@
 import os
 import platform
 import re
-import sys
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -14,6 +13,7 @@ from harness.errors import LaunchError, ScenarioError
 from harness.faults import Fault
 from harness.files import tail
 from harness.launch import local, msrun
+from harness.launch.code import Code
 from harness.launch.request import Request, report_file
 from harness.launch.supervise import Job, Progress, supervise
 from harness.layout import Layout
@@ -26,7 +26,7 @@ _PEAK = re.compile(r"actual peak used mem:(\d+)M")
 def train(
     scenario: Scenario,
     hardware: str,
-    root: Path,
+    code: Code,
     folder: Path,
     deadline: float,
     fault: Fault | None = None,
@@ -37,7 +37,7 @@ def train(
     Args:
         scenario: what to train.
         hardware: ``cpu``, ``gpu`` or ``ascend``.
-        root: folder of the user's modules and relative text files.
+        code: whose code the ranks run.
         folder: a folder of this run's own; logs and reports stay in it.
         deadline: seconds that the ranks may take.
         fault: planted into the training, to see it caught.
@@ -49,17 +49,18 @@ def train(
         LaunchError: a rank failed, or did not finish in time.
     """
     check_supported(scenario, hardware)
-    corpus.load(scenario, root)
+    corpus.load(scenario, code.root)
     ranks = scenario.layout.world_size
     folder = folder.resolve()
-    Request(
-        scenario=scenario.to_dict(), hardware=hardware, root=str(root.resolve()), fault=str(fault) if fault else None
-    ).write(folder)
-    program = [sys.executable, "-m", "harness.trainer", str(folder)]
+    root = str(code.root.resolve())
+    Request(scenario=scenario.to_dict(), hardware=hardware, root=root, fault=str(fault) if fault else None).write(
+        folder
+    )
+    program = [str(code.python), "-m", "harness.trainer", str(folder)]
     launcher = local if ranks == 1 else msrun
     device_processes = devices.processes(hardware)
     with launcher.command(ranks, folder, program) as command:
-        supervise(Job(command, ranks, folder, rank_environment(ranks), deadline), progress)
+        supervise(Job(command, ranks, folder, rank_environment(ranks, code), deadline), progress)
     reports = [_report(folder, rank, scenario, hardware) for rank in range(ranks)]
     machine = machine_key(reports[0].device, len(os.sched_getaffinity(0)))
     host = Host(hardware, platform.machine(), machine, devices.driver(hardware), device_processes)
@@ -82,8 +83,8 @@ def check_supported(scenario: Scenario, hardware: str) -> None:
         )
 
 
-def rank_environment(ranks: int) -> dict[str, str]:
-    """Environment of every rank: its share of the cores, pool statistics at exit, unbuffered logs."""
+def rank_environment(ranks: int, code: Code) -> dict[str, str]:
+    """Environment of every rank: its code, its share of the cores, pool statistics at exit, unbuffered logs."""
     environment = dict(os.environ)
     cores = len(os.sched_getaffinity(0))
     environment |= {
@@ -92,9 +93,12 @@ def rank_environment(ranks: int) -> dict[str, str]:
         "PYTHONUNBUFFERED": "1",
         "PYTHONHASHSEED": "0",
         # msrun starts «python», whichever comes first.
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{environment.get('PATH', os.defpath)}",
+        "PATH": f"{code.python.parent}{os.pathsep}{environment.get('PATH', os.defpath)}",
     }
     environment.setdefault("GLOG_v", "3")
+    if code.first:
+        paths = [str(code.root.resolve()), *filter(None, [environment.get("PYTHONPATH")])]
+        environment["PYTHONPATH"] = os.pathsep.join(paths)
     for name in ("RANK_ID", "RANK_SIZE", "MS_ROLE", "MS_WORKER_NUM", "MS_COMPILER_CACHE_ENABLE"):
         environment.pop(name, None)
     return environment

@@ -1,6 +1,5 @@
 """Several ranks on this machine, started by MindSpore's msrun."""
 
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ def command(ranks: int, folder: Path, program: list[str]) -> Iterator[list[str]]
     """The command line that starts ``program`` ``ranks`` times; their port is ours until the context ends."""
     with reserved_port() as port:
         yield [
-            str(Path(sys.executable).parent / "msrun"),
+            str(Path(program[0]).parent / "msrun"),
             f"--worker_num={ranks}",
             f"--local_worker_num={ranks}",
             f"--master_port={port}",

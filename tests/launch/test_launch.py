@@ -5,6 +5,7 @@ import pytest
 from harness import Layout, Scenario
 from harness.errors import ScenarioError
 from harness.launch import check_supported, rank_environment
+from harness.launch.code import Code
 
 
 @pytest.mark.parametrize(
@@ -26,11 +27,20 @@ def test_bfloat16_is_for_other_hardware():
     check_supported(Scenario(layout=Layout(dp=2)), "cpu")
 
 
-def test_ranks_share_the_cores(monkeypatch):
+def test_ranks_share_the_cores(monkeypatch, tmp_path):
     monkeypatch.setenv("MS_COMPILER_CACHE_ENABLE", "1")
     monkeypatch.setenv("RANK_ID", "7")
     cores = len(os.sched_getaffinity(0))
-    environment = rank_environment(2)
+    environment = rank_environment(2, Code(tmp_path))
     assert environment["OMP_NUM_THREADS"] == str(max(1, cores // 2))
     assert "RANK_ID" not in environment
     assert "MS_COMPILER_CACHE_ENABLE" not in environment
+
+
+def test_ranks_run_the_code_they_are_told(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYTHONPATH", "/elsewhere")
+    installed = rank_environment(1, Code(tmp_path))
+    assert installed["PYTHONPATH"] == "/elsewhere"
+    checkout = rank_environment(1, Code(tmp_path, tmp_path / "bin" / "python", first=True))
+    assert checkout["PYTHONPATH"] == f"{tmp_path.resolve()}:/elsewhere"
+    assert checkout["PATH"].startswith(f"{tmp_path / 'bin'}:")

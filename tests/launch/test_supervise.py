@@ -10,15 +10,17 @@ import psutil
 import pytest
 
 from harness.launch import local, rank_environment
+from harness.launch.code import Code
 from harness.launch.supervise import Job, RankFailure, supervise
 
+HERE = Code(Path.cwd())
 REPORT = "open(f\"{sys.argv[1]}/rank-{os.environ.get('RANK_ID', 0)}.json\", 'w').write('{}')"
 
 
 def local_job(folder, script, deadline=20.0):
     program = [sys.executable, "-c", f"import os, sys, time\n{script}", str(folder)]
     with local.command(1, folder, program) as command:
-        return Job(command, 1, folder, rank_environment(1), deadline)
+        return Job(command, 1, folder, rank_environment(1, HERE), deadline)
 
 
 def several_job(folder, script, ranks=2, deadline=20.0):
@@ -32,7 +34,11 @@ def several_job(folder, script, ranks=2, deadline=20.0):
     )
     with local.command(1, folder, [sys.executable, "-c", f"import os, sys, time\n{script}", str(folder)]) as command:
         return Job(
-            [sys.executable, str(launcher), str(ranks), *command], ranks, folder, rank_environment(ranks), deadline
+            [sys.executable, str(launcher), str(ranks), *command],
+            ranks,
+            folder,
+            rank_environment(ranks, HERE),
+            deadline,
         )
 
 
@@ -114,7 +120,7 @@ def test_a_rank_that_ignores_term_is_killed(tmp_path):
 def test_a_launcher_that_fails_is_told(tmp_path):
     command = [sys.executable, "-c", "import sys; sys.exit('no such option')"]
     with pytest.raises(RankFailure, match=r"(?s)the launcher ended with 1.*no such option"):
-        supervise(Job(command, 1, tmp_path, rank_environment(1), 20.0))
+        supervise(Job(command, 1, tmp_path, rank_environment(1, HERE), 20.0))
 
 
 def test_ranks_whose_wrapper_is_killed_do_not_outlive_it(tmp_path):
