@@ -1,14 +1,17 @@
 """The command line: parses, calls ``harness.commands``, prints."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from harness.errors import HarnessError
+from harness.errors import BaselineError, HarnessError
+
+if TYPE_CHECKING:
+    from harness.commands.baseline import Change
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 baseline_app = typer.Typer(no_args_is_help=True, help="Approved values: list, diff, approve, prune.")
@@ -79,17 +82,31 @@ def list_baselines(baselines: Baselines = BASELINES) -> None:
 @baseline_app.command()
 def diff(session: Session = LATEST, baselines: Baselines = BASELINES, only: Only = None) -> None:
     """Show what approving a session's values would change; exit with 1 if anything."""
-    from harness.commands.baseline import changes
+    from harness.commands.baseline import Selection, changes
+
+    found = changes(session, baselines, Selection(only))
+    _show(found)
+    if found:
+        raise typer.Exit(1)
+
+
+def _show(found: "list[Change]") -> None:
+    """A signed table of what moved, worst first; what stayed within tolerance is counted."""
+    from harness.gate.verdict import Status
     from harness.report.terminal import WIDE, verdict_table
 
-    found = changes(session, baselines, only)
     console = Console(highlight=False)
+    rows = sorted((row for change in found for row in change.verdicts), key=lambda row: row[1].rank)
+    moved = [row for row in rows if row[1].status is not Status.PASS]
+    if moved:
+        Console(highlight=False, width=WIDE).print(verdict_table(moved, console.width))
+    for changes in sorted({"; ".join(v.environment_changes) for _, v in rows if v.environment_changes}):
+        still = sum(v.status is Status.PASS and "; ".join(v.environment_changes) == changes for _, v in rows)
+        console.print(
+            f"the environment changed ({escape(changes)}): {still} value(s) stayed within tolerance", soft_wrap=True
+        )
     if not found:
         console.print(NOTHING)
-        return
-    rows = sorted((row for change in found for row in change.verdicts), key=lambda row: row[1].rank)
-    Console(highlight=False, width=WIDE).print(verdict_table(rows, console.width))
-    raise typer.Exit(1)
 
 
 @baseline_app.command()
@@ -100,16 +117,19 @@ def approve(
     only: Only = None,
     by: Annotated[str | None, typer.Option("--by", help="Who approves (default: git's user.name).")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Also values that are as approved.")] = False,
+    tighten: Annotated[bool, typer.Option("--tighten", help="Only values that improved.")] = False,
+    dirty: Annotated[bool, typer.Option("--dirty", help="Also with uncommitted changes.")] = False,
 ) -> None:
-    """Take a session's values over as baselines; commit the files that it names."""
+    """Show what moved, take it over as baselines, and name the files to commit."""
+    from harness.commands.baseline import Selection, changes
     from harness.commands.baseline import approve as take_over
 
-    console = Console(highlight=False)
-    written = take_over(session, baselines, reason, by, only, everything)
-    for path in written:
-        console.print(f"approved {escape(str(baselines / path))}", soft_wrap=True)
-    if not written:
-        console.print(NOTHING)
+    if everything and tighten:
+        raise BaselineError("--all takes everything and --tighten improvements alone; give one of them")
+    selection = Selection(only, everything, tighten)
+    _show(changes(session, baselines, selection))
+    for change in take_over(session, baselines, reason, by, selection, dirty):
+        Console(highlight=False).print(f"approved {escape(str(baselines / change.baseline))}", soft_wrap=True)
 
 
 @baseline_app.command()

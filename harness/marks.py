@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from harness.devices import check_hardware
+from harness.devices import HARDWARE, check_hardware
 from harness.errors import HardwareError
 
 Test = TypeVar("Test", bound=Callable[..., Any])
@@ -34,3 +34,9 @@ def cards(count: int) -> pytest.MarkDecorator:
     if not isinstance(count, int) or count < 1:
         raise HardwareError(f"@cards needs a whole number of at least 1, not {count!r}")
     return pytest.mark.cards(count)
+
+
+def hardware_of(item: pytest.Item) -> str:
+    """The hardware of an instance that @hardware made; empty for any other test."""
+    name = getattr(getattr(item, "callspec", None), "params", {}).get("hardware")
+    return str(name) if name in HARDWARE and "hardware" in getattr(item, "fixturenames", ()) else ""

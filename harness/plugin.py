@@ -19,6 +19,8 @@ from harness.gate import baseline
 from harness.gate.checks import Gate
 from harness.gate.verdict import Verdict
 from harness.launch.supervise import Progress
+from harness.marks import hardware_of
+from harness.orphans import OrphanWatch
 from harness.report.terminal import failure_text, number, session_summary
 from harness.reporter import Reporter, record
 from harness.scenario import Scenario
@@ -41,6 +43,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--require-hardware", action="store_true", help="fail, not skip, where the hardware is missing")
     group.addoption("--results", metavar="DIR", help="folder of results (default: .harness in the root folder)")
     group.addoption("--baselines", metavar="DIR", help="folder of baselines (default: baselines in the root folder)")
+    group.addoption("--strict-baselines", action="store_true", help="fail where a baseline's test no longer exists")
     group.addoption("--deadline", type=float, default=600.0, metavar="SECONDS", help="longest time of one run")
     group.addoption(
         "--confirm-against",
@@ -66,10 +69,12 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = Path(worker["harness_folder"]) if worker else _new_folder(config)
     progress = _progress(config) if _on_terminal() and not worker else lambda scenario: nullcontext()
     config.stash[SESSION] = Session(config.rootpath, folder, config.option.deadline, fault, progress)
+    watch = OrphanWatch(_baselines(config), strict=config.option.strict_baselines)
+    config.pluginmanager.register(watch, "harness-orphans")
     if config.option.confirm_against:
         config.stash[CONFIRMER] = _confirmer(config, worker is not None)
     if not worker:
-        config.stash[REPORTER] = Reporter(config.stash[SESSION])
+        config.stash[REPORTER] = Reporter(config.stash[SESSION], _baselines(config))
 
 
 def _confirmer(config: pytest.Config, is_worker: bool) -> "Confirmer":
@@ -129,15 +134,9 @@ def _trains(item: pytest.Item) -> bool:
     return "trainer" in getattr(item, "fixturenames", ())
 
 
-def _hardware(item: pytest.Item) -> str:
-    """The hardware of an instance that @hardware made; empty for any other test."""
-    name = getattr(getattr(item, "callspec", None), "params", {}).get("hardware")
-    return str(name) if name in HARDWARE and "hardware" in getattr(item, "fixturenames", ()) else ""
-
-
 def _missing(item: pytest.Item) -> str:
     """Why an item can't run here; empty where it can."""
-    name = _hardware(item)
+    name = hardware_of(item)
     if not name:
         return ""
     if name not in _found:
@@ -220,7 +219,7 @@ def _settle(item: pytest.Item) -> None:
     """Has the gate's suspicions run again, where the session was asked to."""
     collected, confirmer = item.stash.get(GATE, None), item.config.stash.get(CONFIRMER, None)
     if collected and confirmer:
-        collected.settle(lambda run, suspicions: confirmer(_hardware(item), run, suspicions))
+        collected.settle(lambda run, suspicions: confirmer(hardware_of(item), run, suspicions))
 
 
 def _closed(item: pytest.Item, complete: bool) -> Gate | None:
@@ -241,7 +240,7 @@ def _property(verdict: Verdict) -> str:
 def _keep_candidates(item: pytest.Item, checked: Gate) -> None:
     session = item.config.stash[SESSION]
     if session.fault is None:
-        path = baseline.baseline_path(item.nodeid, _hardware(item))
+        path = baseline.baseline_path(item.nodeid, hardware_of(item))
         baseline.write(session.folder / "candidates" / path, baseline.BaselineFile(runs=checked.candidates))
 
 
@@ -252,7 +251,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: Any) -> Generator[None, A
     _shorten(report, call)
     if report.when == "call" or report.outcome != "passed":
         trainer = getattr(item, "funcargs", {}).get("trainer")
-        record(report, item, _hardware(item), trainer, item.stash.get(GATE, None))
+        record(report, item, hardware_of(item), trainer, item.stash.get(GATE, None))
     return report
 
 

@@ -1,6 +1,18 @@
 """What version control knows of a session."""
 
 import subprocess
+from pathlib import Path
+
+
+def uncommitted(root: Path, *expected: Path) -> list[str]:
+    """Files of a project that are not as in its last commit; none outside a repository.
+
+    Args:
+        root: the project.
+        expected: folders, absolute or relative to the root, whose changes do not count.
+    """
+    outside = [f":(exclude){folder}" for folder in expected if root.resolve() in (root / folder).resolve().parents]
+    return git("-C", str(root), "status", "--porcelain", "--untracked-files=all", "--", ".", *outside).splitlines()
 
 
 def git(*arguments: str) -> str:

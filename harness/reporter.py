@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from harness.errors import BaselineError, ResultsError
 from harness.gate.baseline import baseline_path
 from harness.gate.checks import Gate
 from harness.gate.verdict import Verdict
-from harness.provenance import git
+from harness.provenance import git, uncommitted
 from harness.results import Attempt, Results, TestResult
 from harness.session import Session, Trainer
 
@@ -43,14 +44,15 @@ def record(
 class Reporter:
     """Listens to test reports where they come together."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Session, baselines: Path) -> None:
         self.session = session
         self.problems: list[str] = []
         started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.results = Results(
             started=started,
             harness=__version__,
-            commit=git("rev-parse", "HEAD"),
+            commit=git("-C", str(session.root), "rev-parse", "HEAD"),
+            dirty=bool(uncommitted(session.root, baselines, session.folder.parent.parent)),
             fault=str(session.fault) if session.fault else None,
         )
 

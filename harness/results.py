@@ -75,6 +75,9 @@ class Results(BaseModel):
     commit: str = ""
     """Commit that was checked out; empty outside a repository."""
 
+    dirty: bool = False
+    """Whether anything but baselines differed from that commit."""
+
     fault: str | None = None
     tests: list[TestResult] = Field(default_factory=list)
     runs: dict[str, Run] = Field(default_factory=dict)

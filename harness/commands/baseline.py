@@ -18,7 +18,7 @@ from harness.gate import baseline
 from harness.gate.baseline import BaselineFile
 from harness.gate.verdict import Status, Verdict
 from harness.locks import lock_folder
-from harness.provenance import git
+from harness.provenance import git, uncommitted
 from harness.results import TestResult
 
 
@@ -26,15 +26,15 @@ from harness.results import TestResult
 class Change:
     """What approving one test of a session would do."""
 
-    test: TestResult
+    baseline: Path
+    """The file, relative to the baselines folder."""
+
     candidates: BaselineFile
     scopes: dict[str, set[str]]
     """Label → scopes to take over."""
 
-    @property
-    def verdicts(self) -> list[tuple[str, Verdict]]:
-        """Those behind the change."""
-        return [(self.test.nodeid, verdict) for verdict in self.test.last.verdicts if not verdict.as_approved]
+    verdicts: list[tuple[str, Verdict]]
+    """(test, verdict) of what is behind the change."""
 
 
 def stored(folder: Path) -> Iterator[tuple[Path, BaselineFile]]:
@@ -45,36 +45,69 @@ def stored(folder: Path) -> Iterator[tuple[Path, BaselineFile]]:
             yield path.relative_to(folder), content
 
 
-def changes(session: Path, folder: Path, only: str | None = None, everything: bool = False) -> list[Change]:
+@dataclass(frozen=True)
+class Selection:
+    """Which of a session's values are taken."""
+
+    only: str | None = None
+    """Part of, or glob on, test ids or baseline files."""
+
+    everything: bool = False
+    """Also values that are within tolerance of what is stored; times are then added as a further run."""
+
+    tighten: bool = False
+    """Improvements alone; what got worse stays to be looked at."""
+
+    def covers(self, test: TestResult) -> bool:
+        """Whether a test is among them."""
+        only = self.only
+        return not only or any(only in name or fnmatch.fnmatch(name, only) for name in (test.nodeid, test.baseline))
+
+
+def changes(session: Path, folder: Path, selection: Selection = Selection()) -> list[Change]:
     """What a session would change in the baselines.
 
     Args:
         session: its folder.
         folder: of the baselines.
-        only: part of, or glob on, test ids or baseline files.
-        everything: also values that are within tolerance of what is stored; times are then added as a further run.
+        selection: which values.
 
     Raises:
         ResultsError: the session has no results.
     """
     found = []
     for test in results.read(session).tests:
-        if only and not any(only in name or fnmatch.fnmatch(name, only) for name in (test.nodeid, test.baseline)):
+        if not selection.covers(test):
             continue
         candidates = baseline.read(session / "candidates" / test.baseline) if test.baseline else None
         if candidates is None:
             continue
         old = baseline.read(folder / test.baseline)
-        candidates = _without_expected_failures(candidates, old, test.last.verdicts)
+        verdicts = test.last.verdicts
+        if selection.tighten:
+            verdicts = [v for v in verdicts if v.status is Status.IMPROVED]
+            candidates = _improvements(candidates, old, verdicts)
+        else:
+            candidates = _without_expected_failures(candidates, old, verdicts)
         scopes = {}
         for label, new in candidates.runs.items():
-            wanted = _unapproved(test.last.verdicts, label)
-            if everything:
+            wanted = _unapproved(verdicts, label)
+            if selection.everything:
                 wanted |= {"numeric"} if "machine" in wanted else {"numeric", "samples"}
             scopes[label] = wanted & approving.moved_scopes(old.runs.get(label) if old else None, new)
         if any(scopes.values()) or (old and set(old.runs) - set(candidates.runs)):
-            found.append(Change(test, candidates, scopes))
+            shown = [(test.nodeid, verdict) for verdict in verdicts if not verdict.as_approved]
+            found.append(Change(Path(test.baseline), candidates, scopes, shown))
     return found
+
+
+def _improvements(new: BaselineFile, old: BaselineFile | None, improved: list[Verdict]) -> BaselineFile:
+    runs = dict(old.runs) if old else {}
+    for label, former in runs.items():
+        names = {verdict.metric for verdict in improved if verdict.label == label}
+        if names and label in new.runs:
+            runs[label] = approving.improvements(new.runs[label], former, names)
+    return BaselineFile(runs=runs)
 
 
 def _without_expected_failures(new: BaselineFile, old: BaselineFile | None, verdicts: list[Verdict]) -> BaselineFile:
@@ -98,8 +131,13 @@ def _unapproved(verdicts: list[Verdict], label: str) -> set[str]:
 
 
 def approve(
-    session: Path, folder: Path, reason: str, by: str | None = None, only: str | None = None, everything: bool = False
-) -> list[Path]:
+    session: Path,
+    folder: Path,
+    reason: str,
+    by: str | None = None,
+    selection: Selection = Selection(),
+    dirty: bool = False,
+) -> list[Change]:
     """Takes a session's values over into the baselines.
 
     Args:
@@ -107,28 +145,42 @@ def approve(
         folder: of the baselines.
         reason: why the values are right.
         by: who approves; git's ``user.name`` by default.
-        only: part of, or glob on, test ids or baseline files.
-        everything: also values that are within tolerance of what is stored.
+        selection: which values.
+        dirty: also where something is not committed; the approval then says so.
 
     Returns:
-        The files written, relative to ``folder``.
+        What was changed.
 
     Raises:
-        BaselineError: refused: under CI, without a reason or a name, or for a non-finite value; nothing is written.
+        BaselineError: refused: under CI, without a reason or a name, with uncommitted changes, or for a non-finite
+            value; nothing is written.
     """
     if os.environ.get("CI"):
         raise BaselineError("approving is refused under CI: baselines change in a reviewed commit, not in a job")
     name = by if by is not None else git("config", "user.name")
     stamp = approving.approval(name, reason, results.read(session).commit)
+    unclean = _unclean(session, folder)
+    if unclean and not dirty:
+        raise BaselineError(f"{unclean}: commit first, so that the approval can name what it is for, or give --dirty")
+    if unclean:
+        stamp = stamp.model_copy(update={"commit": f"{stamp.commit}-dirty"})
     with FileLock(lock_folder() / "approve.lock"):
+        found = changes(session, folder, selection)
         merged = [
-            (path, approving.merge(baseline.read(folder / path), change.candidates.runs, stamp, change.scopes))
-            for change in changes(session, folder, only, everything)
-            for path in [Path(change.test.baseline)]
+            approving.merge(baseline.read(folder / change.baseline), change.candidates.runs, stamp, change.scopes)
+            for change in found
         ]
-        for path, content in merged:
-            baseline.write(folder / path, content)
-    return [path for path, _ in merged]
+        for change, content in zip(found, merged, strict=True):
+            baseline.write(folder / change.baseline, content)
+    return found
+
+
+def _unclean(session: Path, folder: Path) -> str:
+    """Why the commit that an approval would name is not what was measured; empty where it is."""
+    if results.read(session).dirty:
+        return "the session ran with uncommitted changes"
+    changed = uncommitted(folder.absolute().parent, folder.absolute(), session.resolve().parents[1])
+    return f"{len(changed)} file(s) are not committed ({changed[0].strip()} …)" if changed else ""
 
 
 def orphans(folder: Path, root: Path) -> list[Path]:

@@ -2,14 +2,39 @@
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime, timezone
+from typing import Any
 
 from harness.errors import BaselineError
 from harness.gate.baseline import Approval, BaselineFile, Record, Times
 
 MOST_SAMPLES = 20
 """Runs of a machine that a baseline remembers; older ones go."""
+
+
+MOST_APPROVALS = 10
+"""Earlier approvals that a baseline remembers; version control has the rest."""
+
+
+def improvements(new: Record, former: Record, improved: Collection[str]) -> Record:
+    """The former record with the values that improved, and nothing else of the new one."""
+
+    def taken(old: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+        return {**old, **{name: value for name, value in found.items() if name in improved}}
+
+    machines = {
+        machine: Times(metrics=taken(former.machines[machine].metrics, times.metrics), environment=times.environment)
+        for machine, times in new.machines.items()
+        if machine in former.machines
+    }
+    return former.model_copy(
+        update={
+            "metrics": taken(former.metrics, new.metrics),
+            "curves": taken(former.curves, new.curves),
+            "machines": machines,
+        }
+    )
 
 
 def approval(by: str, reason: str, commit: str) -> Approval:
@@ -62,15 +87,29 @@ def _merged(former: Record | None, new: Record, stamp: Approval, scopes: set[str
         elsewhere = old is None or (old.environment or new.environment) != times.environment
         if "machine" in scopes or ("samples" in scopes and elsewhere):
             before = _medians(old) if old else {}
-            machines[machine] = times.model_copy(update={"approved": _replacing(stamp, before, _medians(times))})
+            machines[machine] = times.model_copy(
+                update={"approved": _replacing(stamp, before, _medians(times)), "history": _past(old)}
+            )
         elif "samples" in scopes and old:
             machines[machine] = times.model_copy(
-                update={"metrics": _appended(old.metrics, times.metrics), "approved": stamp}
+                update={"metrics": _appended(old.metrics, times.metrics), "approved": stamp, "history": _past(old)}
             )
     if "numeric" in scopes or former is None:
-        before = former.metrics if former else {}
-        return new.model_copy(update={"machines": machines, "approved": _replacing(stamp, before, new.metrics)})
+        before = _points(former) if former else {}
+        approved = _replacing(stamp, before, _points(new))
+        return new.model_copy(update={"machines": machines, "approved": approved, "history": _past(former)})
     return former.model_copy(update={"machines": machines})
+
+
+def _past(former: Record | Times | None) -> list[Approval]:
+    """The approvals up to the last one, newest first, bounded."""
+    if former is None:
+        return []
+    return [*([former.approved] if former.approved else []), *former.history][:MOST_APPROVALS]
+
+
+def _points(record: Record) -> dict[str, float]:
+    return record.metrics | {name: values[-1] for name, values in record.curves.items() if values}
 
 
 def _medians(times: Times) -> dict[str, float]:

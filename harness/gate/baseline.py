@@ -33,7 +33,7 @@ class Approval(BaseModel):
     """Commit at which the values were measured; ``""`` outside a repository."""
 
     replaces: dict[str, float] = Field(default_factory=dict)
-    """Scalars that this approval changed, with the values they had."""
+    """Values that this approval changed, as they were: scalars, medians of times, last points of curves."""
 
 
 class Times(BaseModel):
@@ -48,6 +48,8 @@ class Times(BaseModel):
     """Where the samples were taken; None in files that are older than this field: then as the record's."""
 
     approved: Approval | None = None
+    history: list[Approval] = Field(default_factory=list)
+    """Approvals before that one, newest first, each with the values that it replaced."""
 
 
 class Record(BaseModel):
@@ -72,6 +74,9 @@ class Record(BaseModel):
 
     approved: Approval | None = None
     """Of the numeric values; times have an approval of their own."""
+
+    history: list[Approval] = Field(default_factory=list)
+    """Approvals before that one, newest first, each with the values that it replaced."""
 
 
 class BaselineFile(BaseModel):

@@ -1,15 +1,16 @@
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 from harness import cli
-from harness.commands.baseline import approve, changes, orphans, stored
+from harness.commands.baseline import Selection, approve, changes, orphans, stored
 from harness.errors import BaselineError, ResultsError
 from harness.gate import Status, Verdict, baseline
 from harness.gate.baseline import BaselineFile, baseline_path
-from harness.results import Attempt, Results, TestResult
+from harness.results import FILE, Attempt, Results, TestResult, read
 from tests.gate.builders import make_record, make_run
 
 NODE = "suites/training/test_x.py::test_{}[cpu]"
@@ -47,25 +48,27 @@ def new(memory):
 
 def test_only_what_is_not_as_approved_is_taken(tmp_path):
     folder = session(tmp_path, a=(new(1.0), Status.NO_BASELINE), b=(new(2.0), Status.PASS))
-    assert [c.test.nodeid for c in changes(folder, tmp_path / "baselines")] == [NODE.format("a")]
+    assert [str(c.baseline) for c in changes(folder, tmp_path / "baselines")] == ["cpu/training/test_x/test_a.json"]
     taken = approve(folder, tmp_path / "baselines", "first", by="Ada")
-    assert [str(path) for path in taken] == ["cpu/training/test_x/test_a.json"]
+    assert [str(change.baseline) for change in taken] == ["cpu/training/test_x/test_a.json"]
     stored_values = {str(path): content.runs["run"] for path, content in stored(tmp_path / "baselines")}
     record = stored_values["cpu/training/test_x/test_a.json"]
     assert record.metrics == {"peak_memory": 1.0}
     assert (record.approved.by, record.approved.reason) == ("Ada", "first")
     assert changes(folder, tmp_path / "baselines") == []
-    taken = approve(folder, tmp_path / "baselines", "all", by="Ada", everything=True)
-    assert [path.name for path in taken] == ["test_b.json"]
+    taken = approve(folder, tmp_path / "baselines", "all", by="Ada", selection=Selection(everything=True))
+    assert [change.baseline.name for change in taken] == ["test_b.json"]
 
 
 def test_only_narrows_by_test_or_file(tmp_path):
     folder = session(tmp_path, a=(new(1.0), Status.REGRESSED), b=(new(2.0), Status.REGRESSED))
     baselines = tmp_path / "baselines"
     for only in ("test_b", NODE.format("b"), "cpu/*/test_b.json"):
-        assert [c.test.baseline for c in changes(folder, baselines, only)] == ["cpu/training/test_x/test_b.json"]
-    assert len(changes(folder, baselines, only="cpu/training/*")) == 2
-    assert changes(folder, baselines, only="nothing") == []
+        assert [str(c.baseline) for c in changes(folder, baselines, Selection(only))] == [
+            "cpu/training/test_x/test_b.json"
+        ]
+    assert len(changes(folder, baselines, Selection("cpu/training/*"))) == 2
+    assert changes(folder, baselines, Selection("nothing")) == []
 
 
 def test_a_label_that_went_is_a_change(tmp_path):
@@ -84,7 +87,7 @@ def test_an_expected_failure_is_never_approved(tmp_path):
     old = BaselineFile(runs={"run": make_record(new(1.0))})
     baseline.write(tmp_path / "baselines/cpu/training/test_x/test_a.json", old)
     assert changes(folder, tmp_path / "baselines") == []
-    assert changes(folder, tmp_path / "baselines", everything=True) == []
+    assert changes(folder, tmp_path / "baselines", selection=Selection(everything=True)) == []
     assert baseline.read(tmp_path / "baselines/cpu/training/test_x/test_a.json") == old
 
 
@@ -133,6 +136,87 @@ def test_orphans_are_baselines_without_a_test(tmp_path):
         orphans(tmp_path / "baselines", tmp_path)
 
 
+def test_tighten_takes_improvements_and_leaves_what_got_worse(tmp_path):
+    folder = session(tmp_path, a=(new(1.0), Status.IMPROVED), b=(new(9.0), Status.REGRESSED))
+    baselines = tmp_path / "baselines"
+    for name in "ab":
+        old = BaselineFile(runs={"run": make_record(new(5.0)), "other": make_record(new(7.0))})
+        baseline.write(baselines / f"cpu/training/test_x/test_{name}.json", old)
+    taken = approve(folder, baselines, "faster", by="Ada", selection=Selection(tighten=True))
+    assert [change.baseline.name for change in taken] == ["test_a.json"]
+    kept = {path.stem: content.runs for path, content in stored(baselines)}
+    assert kept["test_a"]["run"].metrics == {"peak_memory": 1.0}
+    assert kept["test_a"]["other"].metrics == {"peak_memory": 7.0}
+    assert kept["test_b"]["run"].metrics == {"peak_memory": 5.0}
+
+
+def commit_all(folder):
+    for command in (["add", "-A"], ["-c", "user.name=A", "-c", "user.email=a@example.com", "commit", "-qm", "x"]):
+        subprocess.run(["git", *command], cwd=folder, check=True)
+
+
+def test_a_dirty_worktree_is_refused_unless_told(tmp_path):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    (tmp_path / "model.py").write_text("one")
+    commit_all(tmp_path)
+    folder = session(tmp_path, a=(new(1.0), Status.NO_BASELINE))
+    (tmp_path / "baselines").mkdir()
+    (tmp_path / "baselines" / "note.json").write_text("changes here do not count")
+    (tmp_path / "model.py").write_text("two")
+    with pytest.raises(BaselineError, match=r"1 file\(s\) are not committed \(M model.py …\): commit first"):
+        approve(folder, tmp_path / "baselines", "first", by="Ada")
+    assert not (tmp_path / "baselines" / "cpu").exists()
+    (change,) = approve(folder, tmp_path / "baselines", "first", by="Ada", dirty=True)
+    written = baseline.read(tmp_path / "baselines" / change.baseline).runs["run"]
+    assert written.approved.commit.endswith("-dirty")
+
+
+def test_a_session_that_ran_dirty_is_refused_even_when_all_is_committed_now(tmp_path):
+    folder = session(tmp_path, a=(new(1.0), Status.NO_BASELINE))
+    found = read(folder)
+    found.dirty = True
+    found.write(folder)
+    with pytest.raises(BaselineError, match="the session ran with uncommitted changes"):
+        approve(folder, tmp_path / "baselines", "first", by="Ada")
+
+
+def test_two_sessions_approving_at_once_lose_no_update(tmp_path):
+    """Each of several processes approves another label of one file, all at the same time."""
+    script = """
+import sys
+from pathlib import Path
+from harness.commands.baseline import approve
+from harness.gate import baseline
+folder, name = Path(sys.argv[1]), sys.argv[2]
+print("ready", flush=True)
+sys.stdin.readline()
+approve(folder / name, folder / "baselines", f"by {name}", by=name)
+"""
+    names = [f"s{i}" for i in range(4)]
+    path = baseline_path(NODE.format("a"), "cpu")
+    everything = {name: make_record(new(1.0)) for name in names}
+    baseline.write(tmp_path / "baselines" / path, BaselineFile(runs=everything))
+    for i, name in enumerate(names):
+        runs = {**everything, name: make_record(new(10.0 + i))}
+        baseline.write(tmp_path / name / "candidates" / path, BaselineFile(runs=runs))
+        verdict = Verdict(metric="peak_memory", label=name, status=Status.REGRESSED)
+        test = TestResult(nodeid=NODE.format("a"), hardware="cpu", baseline=str(path))
+        test.add(Attempt(outcome="failed", verdicts=[verdict]))
+        results = Results(started="2026-01-01T00:00:00Z", harness="0", tests=[test])
+        (tmp_path / name / FILE).write_text(results.model_dump_json())
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    processes = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path), name], **pipes) for name in names]
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    assert [process.wait(timeout=60) for process in processes] == [0] * 4
+    kept = baseline.read(tmp_path / "baselines" / path).runs
+    assert {name: kept[name].metrics["peak_memory"] for name in names} == {f"s{i}": 10.0 + i for i in range(4)}
+    assert {name: kept[name].approved.by for name in names} == {name: name for name in names}
+
+
 class TestCommandLine:
     """Exit codes and messages, through the real command line."""
 
@@ -146,7 +230,7 @@ class TestCommandLine:
         diff = self.run(monkeypatch, tmp_path, "baseline", "diff")
         assert (diff.exit_code, "run.peak_memory" in diff.output) == (1, True)
         approved = self.run(monkeypatch, tmp_path, "baseline", "approve", "--reason", "why [not]", "--by", "Ada")
-        assert approved.output.strip() == "approved baselines/cpu/training/test_x/test_a.json"
+        assert approved.output.splitlines()[-1] == "approved baselines/cpu/training/test_x/test_a.json"
         listed = self.run(monkeypatch, tmp_path, "baseline", "list")
         assert "why" in listed.output
         again = self.run(monkeypatch, tmp_path, "baseline", "diff")
@@ -166,3 +250,28 @@ class TestCommandLine:
             cli.main()
         assert caught.value.code == 2
         assert capsys.readouterr().err == "error: no results in latest: run a suite first (pytest -m cpu suites)\n"
+
+    def test_an_environment_change_is_approved_with_one_reason_and_lists_what_moved(self, tmp_path, monkeypatch):
+        before = new(100.0)
+        folder = session(tmp_path, a=(new(101.0), Status.PASS), b=(new(150.0), Status.ENVIRONMENT_CHANGED))
+        for name in "ab":
+            path = f"baselines/cpu/training/test_x/test_{name}.json"
+            baseline.write(tmp_path / path, BaselineFile(runs={"run": make_record(before)}))
+        found = read(folder)
+        for test in found.tests:
+            verdict = test.attempts[0].verdicts[0]
+            verdict.baseline, verdict.environment_changes = 100.0, ["mindspore: 2.9.0 → 2.10.0"]
+        found.write(folder)
+        done = self.run(monkeypatch, tmp_path, "baseline", "approve", "--reason", "MindSpore 2.10", "--by", "Ada")
+        assert done.exit_code == 0
+        table, rest = done.output.split("the environment changed")
+        assert "+50.00 %" in table
+        assert "101" not in table
+        assert rest.startswith(" (mindspore: 2.9.0 → 2.10.0): 1 value(s) stayed within tolerance")
+        assert rest.count("approved baselines") == 2
+
+    def test_everything_and_improvements_alone_contradict_each_other(self, tmp_path, monkeypatch):
+        session(tmp_path, a=(new(1.0), Status.IMPROVED))
+        done = self.run(monkeypatch, tmp_path, "baseline", "approve", "--reason", "x", "--all", "--tighten")
+        assert done.exit_code == 1
+        assert "give one of them" in str(done.exception)

@@ -2,7 +2,7 @@ import pytest
 
 from harness import Scenario
 from harness.errors import BaselineError
-from harness.gate.approve import approval, merge, moved_scopes
+from harness.gate.approve import MOST_APPROVALS, approval, improvements, merge, moved_scopes
 from harness.gate.baseline import BaselineFile
 from tests.gate.builders import make_record, make_run
 
@@ -95,3 +95,34 @@ def test_samples_are_added_and_bounded():
     assert times(merged) == {"cpu-2c": {"throughput": [float(i) for i in range(5, 25)]}}
     replaced = merge(merged, {"run": record(throughput=9.0)}, STAMP, {"run": {"machine"}})
     assert times(replaced) == {"cpu-2c": {"throughput": [9.0]}}
+
+
+def test_samples_of_another_environment_replace_and_are_not_mixed():
+    merged = merge(None, {"run": record(throughput=1.0, mindspore="2.9.0")}, STAMP, {"run": {"samples"}})
+    merged = merge(merged, {"run": record(throughput=2.0, mindspore="2.9.0")}, STAMP, {"run": {"samples"}})
+    assert times(merged) == {"cpu-2c": {"throughput": [1.0, 2.0]}}
+    merged = merge(merged, {"run": record(throughput=3.0)}, STAMP, {"run": {"samples"}})
+    assert times(merged) == {"cpu-2c": {"throughput": [3.0]}}
+    assert merged.runs["run"].machines["cpu-2c"].approved.replaces == {"throughput": 1.5}
+
+
+def test_old_values_stay_in_a_bounded_history():
+    merged = None
+    for i in range(MOST_APPROVALS + 3):
+        new = record(peak_memory=float(i), throughput=float(i + 1), curves={"loss": [9.0, float(i)]})
+        stamp = approval("Ada", f"reason {i}", "abc")
+        merged = merge(merged, {"run": new}, stamp, {"run": {"numeric", "machine"}})
+    run = merged.runs["run"]
+    assert run.approved.replaces == {"peak_memory": 11.0, "loss": 11.0}
+    assert [past.reason for past in run.history] == [f"reason {i}" for i in range(11, 1, -1)]
+    assert run.history[0].replaces == {"peak_memory": 10.0, "loss": 10.0}
+    assert len(run.machines["cpu-2c"].history) == MOST_APPROVALS
+    assert run.machines["cpu-2c"].history[0].replaces == {"throughput": 11.0}
+
+
+def test_improvements_take_nothing_else():
+    former = record(peak_memory=2.0, validation_perplexity=5.0, throughput=1.0, step_time=1.0)
+    new = record(peak_memory=1.0, validation_perplexity=9.0, throughput=2.0, step_time=3.0)
+    kept = improvements(new, former, {"peak_memory", "throughput"})
+    assert kept.metrics == {"peak_memory": 1.0, "validation_perplexity": 5.0}
+    assert kept.machines["cpu-2c"].metrics == {"throughput": [2.0], "step_time": [1.0]}

@@ -139,3 +139,27 @@ def test_an_expected_failure_passes_and_an_unexpected_pass_fails(project):
     found = run(project)
     found.assert_outcomes(passed=1, failed=2)
     found.stdout.fnmatch_lines(["run.peak_memory*XFAIL*test_gated?a-cpu?"])
+
+
+class TestOrphans:
+    @pytest.mark.parametrize("workers", [[], ["-n", "2"]])
+    def test_a_baseline_whose_test_went_is_reported_and_fails_where_that_was_asked_for(self, project, workers):
+        gated(project)
+        run(project)
+        approve(project)
+        text = gated(project).read_text()
+        suite(project, text.replace('["a", "b", "c"]', '["a", "b"]'))
+        lines = ["harness: no test asks for baseline cpu/test_suite/test_gated-c.json (harness baseline prune*"]
+        told = run(project, *workers)
+        told.stdout.fnmatch_lines(lines)
+        assert told.ret == 0
+        strict = run(project, "--strict-baselines", *workers)
+        strict.stdout.fnmatch_lines(lines)
+        assert strict.ret == 1
+        narrowed = run(project, "--strict-baselines", "-k", "a-", *workers)
+        narrowed.assert_outcomes(passed=1, deselected=0 if workers else 1)
+        narrowed.stdout.fnmatch_lines(lines)
+        suite(project, text)
+        healthy = run(project, "--strict-baselines", *workers)
+        healthy.stdout.no_fnmatch_line("*no test asks for baseline*")
+        assert healthy.ret == 0
