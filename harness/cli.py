@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from harness.errors import BaselineError, HarnessError
+from harness.errors import BaselineError, HarnessError, HistoryError
 
 if TYPE_CHECKING:
     from harness.commands.baseline import Change
@@ -56,6 +56,41 @@ def doctor() -> None:
     console.print(table)
     if any(finding.fix for finding in findings):
         raise typer.Exit(1)
+
+
+@app.command()
+def history(
+    test: Annotated[str, typer.Option("--test", help="Part of, or glob on, test ids.")] = "",
+    metric: Annotated[str, typer.Option("--metric", help="Part of, or glob on, names of metrics.")] = "",
+    machine: Annotated[str, typer.Option("--machine", help="Part of, or glob on, keys of machines.")] = "",
+    last: Annotated[int, typer.Option("--last", min=1, help="Runs that are looked at.")] = 200,
+    plot: Annotated[bool, typer.Option("--plot", help="Plot each series.")] = False,
+    url: Annotated[str | None, typer.Option("--history", help="Database (default: that of the last session).")] = None,
+    baselines: Baselines = BASELINES,
+) -> None:
+    """List what was measured over time: drift from the approved value, and where the level changed."""
+    from harness import configuration
+    from harness.history import OFF, address
+    from harness.history.courses import Filter, courses
+    from harness.history.database import History
+    from harness.report.terminal import WIDE
+    from harness.report.trends import plot as draw
+    from harness.report.trends import trend_table
+
+    console = Console(highlight=False)
+    place = address(url, LATEST.parent)
+    database = History(place) if place else None
+    if database is None or not database.exists:
+        raise HistoryError(f"there is no history here ({OFF!r}, or no session yet): run a suite, or give --history URL")
+    policy = configuration.read(Path.cwd()).policy
+    found = courses(database, baselines, Filter(test, metric, machine), last, policy)
+    if not found:
+        console.print("no series of that name; without filters, all are listed")
+        return
+    Console(highlight=False, width=WIDE).print(trend_table(found, 60))
+    for course in found if plot else ():
+        console.print(f"\n{course.series.label}.{course.series.metric} of {course.series.test}", markup=False)
+        console.print(draw(course, min(console.width, 100)), markup=False)
 
 
 @baseline_app.command("list")

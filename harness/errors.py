@@ -29,6 +29,10 @@ class ResultsError(HarnessError):
     """A results folder or file that can't be written or read."""
 
 
+class HistoryError(HarnessError):
+    """A history database that can't be opened, read or written; the gate decides without it."""
+
+
 class HardwareError(HarnessError, ValueError):
     """A hardware name that the harness does not know."""
 

@@ -16,8 +16,9 @@ from harness.devices import HARDWARE, Devices, find
 from harness.errors import HardwareError, HarnessError
 from harness.faults import FAULTS, Fault
 from harness.gate import baseline
-from harness.gate.checks import Gate
+from harness.gate.checks import Gate, Recent
 from harness.gate.verdict import Verdict
+from harness.history import OFF, VARIABLE, address
 from harness.launch.supervise import Progress
 from harness.marks import hardware_of
 from harness.orphans import OrphanWatch
@@ -33,6 +34,7 @@ SESSION = pytest.StashKey[Session]()
 REPORTER = pytest.StashKey[Reporter]()
 GATE = pytest.StashKey[Gate | None]()
 CONFIRMER = pytest.StashKey["Confirmer"]()
+HISTORY = pytest.StashKey[str | None]()
 CONFIGURATION = pytest.StashKey[configuration.Configuration]()
 _found: dict[str, Devices] = {}
 
@@ -43,6 +45,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--require-hardware", action="store_true", help="fail, not skip, where the hardware is missing")
     group.addoption("--results", metavar="DIR", help="folder of results (default: .harness in the root folder)")
     group.addoption("--baselines", metavar="DIR", help="folder of baselines (default: baselines in the root folder)")
+    group.addoption(
+        "--history",
+        metavar="URL",
+        help=f"database of values or {OFF!r} (default: ${VARIABLE}, or SQLite in --results)",
+    )
     group.addoption("--strict-baselines", action="store_true", help="fail where a baseline's test no longer exists")
     group.addoption("--deadline", type=float, default=600.0, metavar="SECONDS", help="longest time of one run")
     group.addoption(
@@ -69,12 +76,13 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = Path(worker["harness_folder"]) if worker else _new_folder(config)
     progress = _progress(config) if _on_terminal() and not worker else lambda scenario: nullcontext()
     config.stash[SESSION] = Session(config.rootpath, folder, config.option.deadline, fault, progress)
+    config.stash[HISTORY] = address(config.option.history, folder.parent.parent)
     watch = OrphanWatch(_baselines(config), strict=config.option.strict_baselines)
     config.pluginmanager.register(watch, "harness-orphans")
     if config.option.confirm_against:
         config.stash[CONFIRMER] = _confirmer(config, worker is not None)
     if not worker:
-        config.stash[REPORTER] = Reporter(config.stash[SESSION], _baselines(config))
+        config.stash[REPORTER] = Reporter(config.stash[SESSION], _baselines(config), config.stash[HISTORY])
 
 
 def _confirmer(config: pytest.Config, is_worker: bool) -> "Confirmer":
@@ -177,9 +185,18 @@ def gate(request: pytest.FixtureRequest, hardware: str) -> Gate:
     """Compares runs with this test's approved baseline; the test fails at its end if any value fell short."""
     nodeid = request.node.nodeid
     approved = baseline.read(_baselines(request.config) / baseline.baseline_path(nodeid, hardware))
-    collected = Gate(approved, request.config.stash[CONFIGURATION], nodeid)
+    collected = Gate(approved, request.config.stash[CONFIGURATION], nodeid, _recent(request.config, nodeid))
     request.node.stash[GATE] = collected
     return collected
+
+
+def _recent(config: pytest.Config, nodeid: str) -> Recent:
+    url = config.stash[HISTORY]
+    if url is None:
+        return lambda label, run: {}
+    from harness.history.session import recent
+
+    return lambda label, run: recent(url, nodeid, label, run)
 
 
 def _baselines(config: pytest.Config) -> Path:
@@ -288,6 +305,8 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         return
     for problem in reporter.problems:
         terminalreporter.write_line(f"harness: {problem}", red=True)
+    for note in reporter.notes:
+        terminalreporter.write_line(f"harness: {note}", yellow=True)
     if not reporter.results.verdicts:
         return
     terminal = terminalreporter

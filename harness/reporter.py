@@ -11,7 +11,7 @@ import pytest
 from harness import __version__
 from harness.anonymity import anonymous
 from harness.devices import HARDWARE
-from harness.errors import BaselineError, ResultsError
+from harness.errors import BaselineError, HarnessError, ResultsError
 from harness.gate.baseline import baseline_path
 from harness.gate.checks import Gate
 from harness.gate.verdict import Verdict
@@ -44,8 +44,17 @@ def record(
 class Reporter:
     """Listens to test reports where they come together."""
 
-    def __init__(self, session: Session, baselines: Path) -> None:
+    def __init__(self, session: Session, baselines: Path, history: str | None) -> None:
+        """Begins a session's results.
+
+        Args:
+            session: the session.
+            baselines: folder of the baselines.
+            history: URL of the database that the values go to; None for none.
+        """
         self.session = session
+        self.history = history
+        self.notes: list[str] = []
         self.problems: list[str] = []
         started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.results = Results(
@@ -80,7 +89,14 @@ class Reporter:
         self._write()
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """A session whose results are lost is not a green one."""
+        """A session whose results are lost is not a green one; a history that lost them is only told of."""
+        if self.history and not self.session.fault and self.results.verdicts:
+            from harness.history.session import keep
+
+            try:
+                keep(self.history, self.session.folder, self.results)
+            except HarnessError as error:
+                self.notes.append(str(error))
         if self.problems and not session.exitstatus:
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 

@@ -1,6 +1,7 @@
 """Collects the verdicts of one test and what approving its runs would store."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
@@ -19,17 +20,42 @@ from harness.run import Run
 Confirm = Callable[[Run, Sequence[tuple[Verdict, Metric, Policy]]], list[Verdict]]
 
 
+Recent = Callable[[str, Run], Mapping[str, Sequence[float]]]
+
+
+@dataclass(frozen=True)
+class _Checked:
+    run: Run
+    policies: tuple[Overrides, ...]
+    recent: Mapping[str, Sequence[float]]
+
+
 class Gate:
     """The ``gate`` fixture. Checks collect; the test fails once, at its end."""
 
-    def __init__(self, baseline: BaselineFile | None, configuration: Configuration, nodeid: str) -> None:
+    def __init__(
+        self,
+        baseline: BaselineFile | None,
+        configuration: Configuration,
+        nodeid: str,
+        recent: Recent = lambda label, run: {},
+    ) -> None:
+        """Begins to collect.
+
+        Args:
+            baseline: what was approved for the test; None where nothing was.
+            configuration: the project's.
+            nodeid: of the test.
+            recent: times of runs of a label that passed since the approval, by metric.
+        """
+        self.recent = recent
         self.baseline = baseline
         self.configuration = configuration
         self.nodeid = nodeid
         self.verdicts: list[Verdict] = []
         self.candidates: dict[str, Record] = {}
         self.closed = False
-        self._checked: dict[str, tuple[Run, tuple[Overrides, ...]]] = {}
+        self._checked: dict[str, _Checked] = {}
 
     def check(
         self,
@@ -65,13 +91,14 @@ class Gate:
         policies = (self.configuration.policy, policy or {})
         record = self._candidate(run, wanted, dict(ratios or {}), policies)
         approved = self.baseline.runs.get(label) if self.baseline else None
+        recent = self.recent(label, run)
         today = datetime.now(timezone.utc).date()
         verdicts = [
             apply(verdict, self.nodeid, self.configuration.expected, today).model_copy(update={"label": label})
-            for verdict in judge(record, run, approved, wanted, *policies)
+            for verdict in judge(record, run, approved, wanted, *policies, recent=recent)
         ]
         self.candidates[label] = record
-        self._checked[label] = run, policies
+        self._checked[label] = _Checked(run, policies, recent)
         self.verdicts += verdicts
         return verdicts
 
@@ -81,15 +108,17 @@ class Gate:
         Args:
             confirm: given a run and its suspicions, returns a verdict for each.
         """
-        for label, (run, policies) in self._checked.items():
+        for label, checked in self._checked.items():
+            run = checked.run
             record = self.baseline.runs.get(label) if self.baseline else None
             samples = record.machines[run.machine].metrics if record and run.machine in record.machines else {}
             suspicions = []
             for verdict in self.verdicts:
                 if verdict.label == label and verdict.scope == "machine" and verdict.value is not None:
                     metric = find_metric(verdict.metric)
-                    policy = resolve(metric, *policies)
-                    if suspicious(verdict, metric, samples.get(metric.name, []), policy):
+                    policy = resolve(metric, *checked.policies)
+                    recent = checked.recent.get(metric.name, ())
+                    if suspicious(verdict, metric, samples.get(metric.name, []), policy, recent):
                         suspicions.append((verdict, metric, policy))
             if suspicions:
                 settled = confirm(run, suspicions)

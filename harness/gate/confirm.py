@@ -137,7 +137,9 @@ class _Question:
         return self.verdict.model_copy(update={"status": status, "reason": reason, "confirmation": confirmation})
 
 
-def suspicious(verdict: Verdict, metric: Metric, samples: Sequence[float], policy: Policy) -> bool:
+def suspicious(
+    verdict: Verdict, metric: Metric, samples: Sequence[float], policy: Policy, recent: Sequence[float] = ()
+) -> bool:
     """Whether a time wants to be run again: it looks worse, was not measured, or may be worse by the floor unseen.
 
     Args:
@@ -145,10 +147,11 @@ def suspicious(verdict: Verdict, metric: Metric, samples: Sequence[float], polic
         metric: its metric.
         samples: one value a run that was approved on this machine.
         policy: gives the floor.
+        recent: values of runs that passed since.
     """
     if verdict.lane == "advisory" or verdict.status in (Status.XFAIL, Status.XPASS, Status.IMPROVED):
         return False
-    return verdict.status is not Status.PASS or not rules_out_regression(metric, verdict.value, samples, policy)
+    return verdict.status is not Status.PASS or not rules_out_regression(metric, verdict.value, samples, policy, recent)
 
 
 def confirm(

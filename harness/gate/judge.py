@@ -1,7 +1,8 @@
 """Judges a whole run against the record that was approved for it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
 from harness.environment import Environment
 from harness.errors import ScenarioError
@@ -17,7 +18,12 @@ from harness.scenario import Scenario
 
 
 def judge(
-    candidate: Record, run: Run, record: Record | None, only: Iterable[str] | None, *policies: Overrides
+    candidate: Record,
+    run: Run,
+    record: Record | None,
+    only: Iterable[str] | None,
+    *policies: Overrides,
+    recent: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> list[Verdict]:
     """One verdict for every metric that the run or its baseline has.
 
@@ -27,6 +33,7 @@ def judge(
         record: the approved values; None where there are none.
         only: the metrics that the test checks; None for all.
         policies: overrides, weakest first.
+        recent: times of runs that passed since the approval, by metric.
 
     Returns:
         Verdicts; a single INVALID one where the baseline belongs to another scenario.
@@ -46,8 +53,10 @@ def judge(
                 _invalid(metric, policy, "the baseline has it and the test checks it no longer; approve that")
             )
             continue
-        judge_one = _judge_time if metric.scope == "machine" else _judge_number
-        verdicts.append(judge_one(metric, candidate, run, record, policy))
+        if metric.scope == "machine":
+            verdicts.append(_judge_time(metric, run, record, policy, recent.get(name, ())))
+        else:
+            verdicts.append(_judge_number(metric, candidate, run, record, policy))
     if not verdicts:
         verdicts.append(
             Verdict(metric="run", status=Status.INVALID, reason="nothing to compare: no metric was checked")
@@ -55,8 +64,9 @@ def judge(
     return verdicts
 
 
-def _judge_time(metric: Metric, candidate: Record, run: Run, record: Record | None, policy: Policy) -> Verdict:
-    verdict = screen(metric, run.metrics.get(metric.name), _times(record, run.machine).get(metric.name, []), policy)
+def _judge_time(metric: Metric, run: Run, record: Record | None, policy: Policy, recent: Sequence[float]) -> Verdict:
+    samples = _times(record, run.machine).get(metric.name, [])
+    verdict = screen(metric, run.metrics.get(metric.name), samples, policy, recent)
     found = problem(metric, run, policy)
     if found and verdict.status is not Status.INVALID:
         status, reason = found

@@ -36,21 +36,31 @@ class Interval:
     low: float
     high: float
     runs: int
+    recent: int = 0
+    """Further runs that told of the spread."""
 
     def __str__(self) -> str:
-        return f"{self.low:.6g} to {self.high:.6g}, expected after {self.runs} approved run{'s' * (self.runs != 1)}"
+        known = f"{self.runs} approved run{'s' * (self.runs != 1)}"
+        if self.recent:
+            known += f" and {self.recent} recent one{'s' * (self.recent != 1)}"
+        return f"{self.low:.6g} to {self.high:.6g}, expected after {known}"
 
 
-def prediction_interval(samples: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
+def prediction_interval(
+    samples: Sequence[float], confidence: float = CONFIDENCE, recent: Sequence[float] = ()
+) -> Interval:
     """The interval that one further run of unchanged code stays within, on each side with ``confidence``.
 
     On the logarithms of the values, because a busy machine stretches times by a factor: mean ± t·s·√(1 + 1/n), where s²
     pools the observed variance with ``PRIOR_RUNS`` runs of the assumed one (Gelman et al., «Bayesian Data Analysis»,
     section 3.3), so that the interval is wide after one run and narrows as runs are approved.
 
+    Recent runs tell of the spread, never of the center: if they moved it, many small slowdowns in a row would pass.
+
     Args:
         samples: one positive value a run, at least one.
         confidence: of each side.
+        recent: positive values of runs that passed since, around a center of their own.
 
     Raises:
         ValueError: there is no sample, or one is not positive.
@@ -62,13 +72,21 @@ def prediction_interval(samples: Sequence[float], confidence: float = CONFIDENCE
     logs = [math.log(sample) for sample in samples]
     runs = len(logs)
     mean = statistics.fmean(logs)
-    squares = math.fsum((log - mean) ** 2 for log in logs) + PRIOR_RUNS * PRIOR_SPREAD**2
-    freedom = PRIOR_RUNS + runs - 1
+    since = [math.log(value) for value in recent if value > 0]
+    squares = _squares(logs) + _squares(since) + PRIOR_RUNS * PRIOR_SPREAD**2
+    freedom = PRIOR_RUNS + (runs - 1) + max(0, len(since) - 1)
     half = float(stdtrit(freedom, confidence)) * math.sqrt(squares / freedom * (1 + 1 / runs))
-    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), runs)
+    return Interval(math.exp(mean), math.exp(mean - half), math.exp(mean + half), runs, len(since))
 
 
-def rules_out_regression(metric: Metric, value: float | None, samples: Sequence[float], policy: Policy) -> bool:
+def _squares(logs: Sequence[float]) -> float:
+    mean = statistics.fmean(logs) if logs else 0.0
+    return math.fsum((log - mean) ** 2 for log in logs)
+
+
+def rules_out_regression(
+    metric: Metric, value: float | None, samples: Sequence[float], policy: Policy, recent: Sequence[float] = ()
+) -> bool:
     """Whether one run alone shows that the code did not get worse by the policy's floor.
 
     It does when a run of code that got worse by the floor would hardly ever have come out as good as ``value``. With
@@ -76,19 +94,22 @@ def rules_out_regression(metric: Metric, value: float | None, samples: Sequence[
     """
     if not samples or value is None or not math.isfinite(value) or min(value, *samples) <= 0:
         return False
-    interval = prediction_interval(samples, CLEARED)
+    interval = prediction_interval(samples, CLEARED, recent)
     worse = math.log(value / interval.center) * (-1 if metric.direction == "higher" else 1)
     floor = math.log1p(max(policy.relative, policy.absolute / interval.center))
     return worse + math.log(interval.high / interval.center) < floor
 
 
-def screen(metric: Metric, value: float | None, samples: Sequence[float], policy: Policy) -> Verdict:
+def screen(
+    metric: Metric, value: float | None, samples: Sequence[float], policy: Policy, recent: Sequence[float] = ()
+) -> Verdict:
     """Judges one time of this machine.
 
     Args:
         metric: gives direction and unit.
         value: what the run measured; None where it is missing.
         samples: one value a run that was approved on this machine; none where nothing was.
+        recent: values of runs that passed since; they tell of the spread alone.
         policy: its tolerances are floors: a change within them is none, however little the runs scattered.
 
     Returns:
@@ -96,7 +117,7 @@ def screen(metric: Metric, value: float | None, samples: Sequence[float], policy
     """
     if not samples or value is None or not math.isfinite(value) or min(value, *samples) <= 0:
         return compare(metric, value, statistics.median(samples) if samples else None, policy)
-    interval = prediction_interval(samples)
+    interval = prediction_interval(samples, recent=recent)
     verdict = compare(metric, value, interval.center, policy)
     if verdict.status is Status.PASS:
         return verdict

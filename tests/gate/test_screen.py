@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.gate import Policy, Status
-from harness.gate.screen import prediction_interval, screen
+from harness.gate.screen import prediction_interval, rules_out_regression, screen
 from harness.metrics import METRICS
 
 STEP_TIME = METRICS["step_time"]
@@ -103,3 +103,32 @@ def test_a_change_within_the_floor_is_none_however_steady_the_machine():
 )
 def test_what_is_no_time_is_judged_as_any_value(value, samples, expected):
     assert screen(STEP_TIME, value, samples, FLOOR).status is expected
+
+
+@given(times, times)
+def test_recent_runs_tell_of_the_spread_and_never_move_the_center(samples, recent):
+    alone, told = prediction_interval(samples), prediction_interval(samples, recent=recent)
+    assert told.center == alone.center
+    assert (told.runs, told.recent) == (len(samples), len(recent))
+
+
+def test_steady_recent_runs_narrow_the_interval_wherever_they_lie():
+    for level in (0.5, 1.0, 2.0):
+        assert prediction_interval([1.0], recent=[level] * 10).high < prediction_interval([1.0]).high
+    scattered = [1.0, 1.5] * 5
+    assert prediction_interval([1.0], recent=scattered).high > prediction_interval([1.0]).high
+    assert prediction_interval([1.0], recent=[0.0, -1.0]).recent == 0
+
+
+def test_a_slowdown_is_ruled_out_only_by_a_value_that_it_would_hardly_give():
+    """Of runs slower by exactly the floor, the screen alone clears no more than it promises."""
+    runs = np.exp(np.random.Generator(np.random.PCG64(2)).normal(0, 0.03, (4000, 11)))
+    for metric, sign in ((STEP_TIME, 1), (THROUGHPUT, -1)):
+        cleared = [
+            rules_out_regression(metric, value**sign, [sample**sign for sample in samples], FLOOR)
+            for *samples, value in (runs * np.r_[np.ones(10), 1.05]).tolist()
+        ]
+        assert np.mean(cleared) <= 0.015
+    assert rules_out_regression(STEP_TIME, 0.9, [1.0] * 10, FLOOR)
+    for value, samples in ((None, [1.0]), (math.nan, [1.0]), (1.0, []), (0.0, [1.0]), (1.0, [0.0])):
+        assert not rules_out_regression(STEP_TIME, value, samples, FLOOR)
