@@ -7,17 +7,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from filelock import FileLock
-
 from harness.anonymity import anonymous
 from harness.errors import HarnessError, LaunchError
 from harness.faults import Fault
 from harness.gate.confirm import Side, confirm
 from harness.gate.policy import Policy
 from harness.gate.verdict import Verdict
-from harness.launch import train
 from harness.launch.code import Code
-from harness.locks import lock_folder
+from harness.measure import measure
 from harness.metrics.registry import Metric
 from harness.run import Run
 from harness.session import Session
@@ -71,12 +68,11 @@ class Confirmer:
         scenario = run.description
         fault = Fault.parse(run.fault) if run.fault and side == "head" else None
         folder = session.folder / "confirm" / f"{os.getpid()}-{side}"
-        shutil.rmtree(folder, ignore_errors=True)
-        with FileLock(lock_folder() / f"device-{hardware}.lock"), session.show_progress(scenario) as progress:
-            try:
-                return train(scenario, hardware, self._code(side), folder, session.deadline, fault, progress)
-            except HarnessError as error:
-                raise LaunchError(anonymous(str(error), session.root)) from None
+        try:
+            code = self._code(side)
+            return measure(scenario, hardware, code, folder, session.deadline, fault, session.show_progress)
+        except HarnessError as error:
+            raise LaunchError(anonymous(str(error), session.root)) from None
 
     def _code(self, side: Side) -> Code:
         if side == "base" and self.commit:

@@ -21,11 +21,12 @@ from harness.gate.verdict import Verdict
 from harness.history import OFF, VARIABLE, address
 from harness.launch.supervise import Progress
 from harness.marks import hardware_of
+from harness.measure import ShowProgress
 from harness.orphans import OrphanWatch
 from harness.report.terminal import failure_text, number, session_summary
 from harness.reporter import Reporter, record
 from harness.scenario import Scenario
-from harness.session import Session, ShowProgress, Trainer
+from harness.session import Session, Trainer
 
 if TYPE_CHECKING:
     from harness.confirmation import Confirmer

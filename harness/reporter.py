@@ -53,6 +53,7 @@ class Reporter:
             history: URL of the database that the values go to; None for none.
         """
         self.session = session
+        self.baselines = baselines
         self.history = history
         self.notes: list[str] = []
         self.problems: list[str] = []
@@ -60,10 +61,16 @@ class Reporter:
         self.results = Results(
             started=started,
             harness=__version__,
-            commit=git("-C", str(session.root), "rev-parse", "HEAD"),
-            dirty=bool(uncommitted(session.root, baselines, session.folder.parent.parent)),
             fault=str(session.fault) if session.fault else None,
         )
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> None:
+        """Notes which code is about to be measured."""
+        root = self.session.root
+        if not session.config.option.collectonly:
+            self.results.commit = git("-C", str(root), "rev-parse", "HEAD")
+            self.results.dirty = bool(uncommitted(root, self.baselines, self.session.folder.parent.parent))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Adds a finished test and writes what is known so far, so that a killed session keeps it."""

@@ -3,9 +3,6 @@
 import hashlib
 import itertools
 import re
-import shutil
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,16 +14,13 @@ from harness.devices import find
 from harness.errors import HardwareError, LaunchError, ResultsError
 from harness.faults import Fault
 from harness.files import write_atomically
-from harness.launch import train
 from harness.launch.code import Code
-from harness.launch.supervise import Progress, RankFailure
-from harness.locks import lock_folder
+from harness.launch.supervise import RankFailure
+from harness.measure import ShowProgress, measure
 from harness.run import Run
 from harness.scenario import Scenario
 
 FAILURE = "failure.json"
-
-ShowProgress = Callable[[Scenario], AbstractContextManager[Progress | None]]
 
 
 @dataclass
@@ -116,7 +110,6 @@ class Trainer:
                 if done:
                     return done
                 _raise_known_failure(folder, seconds)
-                shutil.rmtree(folder, ignore_errors=True)
                 return self._train(scenario, fault, folder, seconds)
         except OSError as error:
             raise ResultsError(
@@ -125,15 +118,15 @@ class Trainer:
 
     def _train(self, scenario: Scenario, fault: Fault | None, folder: Path, deadline: float) -> Run:
         session = self.session
-        with FileLock(lock_folder() / f"device-{self.hardware}.lock"), session.show_progress(scenario) as progress:
-            try:
-                run = train(scenario, self.hardware, Code(session.root), folder, deadline, fault, progress)
-            except LaunchError as error:
-                text = anonymous(f"{error}\nall logs: runs/{folder.name} in this session's results", session.root)
-                timed_out = isinstance(error, RankFailure) and error.timed_out
-                failure = _Failure(message=text, deadline=deadline if timed_out else None)
-                write_atomically(folder / FAILURE, failure.model_dump_json())
-                raise LaunchError(text) from None
+        try:
+            code = Code(session.root)
+            run = measure(scenario, self.hardware, code, folder, deadline, fault, session.show_progress)
+        except LaunchError as error:
+            text = anonymous(f"{error}\nall logs: runs/{folder.name} in this session's results", session.root)
+            timed_out = isinstance(error, RankFailure) and error.timed_out
+            failure = _Failure(message=text, deadline=deadline if timed_out else None)
+            write_atomically(folder / FAILURE, failure.model_dump_json())
+            raise LaunchError(text) from None
         write_atomically(folder / "run.json", run.model_dump_json(indent=1))
         return run
 

@@ -24,7 +24,7 @@ from harness.run import Run
 CONFIDENCE = 0.995
 """Of the two-sided interval at each look."""
 
-LOOKS = (10, 16, 25, 40)
+LOOKS = (12, 18, 26, 40)
 """Numbers of pairs after which a decision is tried; the last is the bound."""
 
 RESAMPLES = 2000

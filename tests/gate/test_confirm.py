@@ -52,7 +52,7 @@ def test_a_slower_head_is_confirmed_early_and_says_by_how_much(metric, head):
     assert found.status is Status.REGRESSED
     assert len(machine.sides) == 2 * LOOKS[0]
     assert found.reason.startswith("worse: head / main ")
-    assert "over 10 pairs; at first REGRESSED (outside)" in found.reason
+    assert f"over {LOOKS[0]} pairs; at first REGRESSED (outside)" in found.reason
     ratio = head if metric is STEP_TIME else 1 / head
     assert found.confirmation.low < found.confirmation.ratio < found.confirmation.high
     assert found.confirmation.ratio == pytest.approx(ratio, rel=0.05)
@@ -111,7 +111,7 @@ def test_disturbed_pairs_do_not_count():
     def sometimes(side):
         return Machine(1.3 if side == "head" else 1.0, foreign_load=0.5 if next(calls) % 4 == 0 else 0.0)(side)
 
-    assert "over 10 pairs, 10 more disturbed" in settle(sometimes).reason
+    assert f"over {LOOKS[0]} pairs, {LOOKS[0]} more disturbed" in settle(sometimes).reason
 
 
 def crash(at, side):

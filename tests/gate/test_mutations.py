@@ -1,4 +1,4 @@
-"""Breaks the comparator on purpose; its tests must notice every break."""
+"""Breaks the deciding code on purpose; its tests must notice every break."""
 
 import subprocess
 import sys
@@ -41,38 +41,68 @@ MUTATIONS = {
     "lane lost": ("lane=policy.lane", 'lane="gating"'),
 }
 
+OF_TIMES = {
+    "center by recent runs": ("screen", "mean = statistics.fmean(logs)\n    since", "mean = max(logs)\n    since"),
+    "recent runs ignored": ("screen", "_squares(logs) + _squares(since)", "_squares(logs)"),
+    "one run is certain": ("screen", "(1 + 1 / runs))", "1 / runs)"),
+    "no prior": ("screen", "+ PRIOR_RUNS * PRIOR_SPREAD**2", "+ 1e-9"),
+    "everything within": ("screen", "if interval.low <= value <= interval.high:", "if True:"),
+    "cleared in one direction": ("screen", '(-1 if metric.direction == "higher"', '(1 if metric.direction == "higher"'),
+    "cleared without noise": ("screen", "return worse + math.log(interval.high / interval.center)", "return worse"),
+    "flipped ratio": ("confirm", "np.log(head) - np.log(base)", "np.log(base) - np.log(head)"),
+    "direction ignored": ("confirm", 'if metric.direction == "higher":', "if False:"),
+    "floor ignored": ("confirm", "if most < floor:", "if most < 0:"),
+    "estimate for interval": ("confirm", "if least > 0 else None", "if interval.ratio > 1 else None"),
+    "base always first": ("confirm", "if pair % 2 == 0 else", "if True else"),
+    "disturbed pairs count": ("confirm", "if any(found and", "if any(False and found and"),
+    "every pair is looked at": ("confirm", "if len(self.base) in LOOKS:", "if len(self.base) > 2:"),
+    "unsettled passes": ("confirm", "self.answer or Status.INCONCLUSIVE", "self.answer or Status.PASS"),
+    "crashed head passes": ("confirm", 'if failed.startswith("base")', "if failed"),
+    "advisory is run again": ("confirm", 'verdict.lane == "advisory" or', ""),
+    "company allowed": ("validity", "run.foreign_load > policy.shared", "run.foreign_load > 1"),
+    "devices unchecked": ("validity", "if run.device_processes:", "if False:"),
+    "scatter allowed": ("validity", "spread > policy.spread", "spread > 1e9"),
+    "any time is steady": ("validity", "if metric.steady else None", "if True else None"),
+}
+
 RUNNER = """
 import sys
 import harness.gate
-import harness.gate.compare
+import harness.gate.checks
 from pathlib import Path
-old, new = sys.argv[1:3]
-source = Path(sys.modules["harness.gate.compare"].__file__).read_text()
+name, old, new = sys.argv[1:4]
+source = Path(sys.modules[f"harness.gate.{name}"].__file__).read_text()
 if source.count(old) != 1:
-    print(f"{old!r} stands {source.count(old)} times in the comparator")
+    print(f"{old!r} stands {source.count(old)} times in {name}")
     sys.exit(9)
-namespace = sys.modules["harness.gate.compare"].__dict__
+namespace = sys.modules[f"harness.gate.{name}"].__dict__
 try:
     exec(compile(source.replace(old, new), "mutant", "exec"), namespace)
 except Exception as error:
     print(error)
     sys.exit(9)
-harness.gate.compare = namespace["compare"]
+if name == "compare":
+    harness.gate.compare = namespace["compare"]
 import pytest
-sys.exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "tests/gate/test_compare.py"]))
+sys.exit(pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", f"tests/gate/test_{name}.py"]))
 """
 
 
-def run(old, new):
-    command = [sys.executable, "-c", RUNNER, old, new]
+def run(module, old, new):
+    command = [sys.executable, "-c", RUNNER, module, old, new]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-def test_the_comparator_as_it_is_passes():
-    assert run("def compare(", "def compare(").returncode == 0
+@pytest.mark.parametrize("module", ["compare", "screen", "confirm", "validity"])
+def test_unbroken_code_passes(module):
+    done = run(module, "from harness.gate.policy import Policy", "from harness.gate.policy import Policy")
+    assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("name", MUTATIONS)
+ALL = {name: ("compare", *texts) for name, texts in MUTATIONS.items()} | OF_TIMES
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_a_mutation_turns_a_test_red(name):
-    done = run(*MUTATIONS[name])
+    done = run(*ALL[name])
     assert done.returncode == 1, f"{name} went unnoticed:\n{done.stdout}{done.stderr}"

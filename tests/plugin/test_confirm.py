@@ -70,7 +70,7 @@ def test_a_slower_working_tree_is_confirmed_against_a_commit(repository):
     assert found.confirmation.status is Status.NO_BASELINE
     assert found.confirmation.against == "v1"
     assert found.confirmation.low > 1.6
-    done.stdout.fnmatch_lines(["*REGRESSED*run.step_time: worse: head / v1 * over 10 pairs; at first NO_BASELINE*"])
+    done.stdout.fnmatch_lines(["*REGRESSED*run.step_time: worse: head / v1 * over 12 pairs; at first NO_BASELINE*"])
     assert "worktrees" not in git(repository, "worktree", "list")
     assert "512" in (repository.path / "mine.py").read_text()
 

@@ -1,0 +1,50 @@
+"""Trains a scenario once, alone on its device, for those who compare many runs of it."""
+
+import shutil
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from filelock import FileLock
+
+from harness.faults import Fault
+from harness.launch import train
+from harness.launch.code import Code
+from harness.launch.supervise import Progress
+from harness.locks import lock_folder
+from harness.run import Run
+from harness.scenario import Scenario
+
+ShowProgress = Callable[[Scenario], AbstractContextManager[Progress | None]]
+
+DEADLINE = 600.0
+"""Seconds that a run may take where nobody says otherwise."""
+
+
+def measure(
+    scenario: Scenario,
+    hardware: str,
+    code: Code,
+    folder: Path,
+    deadline: float = DEADLINE,
+    fault: Fault | None = None,
+    show_progress: ShowProgress = lambda scenario: nullcontext(),
+) -> Run:
+    """Trains, after other sessions of the same user are done with the device.
+
+    Args:
+        scenario: what to train.
+        hardware: ``cpu``, ``gpu`` or ``ascend``.
+        code: whose code.
+        folder: of the run; what it held before is removed.
+        deadline: seconds the ranks may take.
+        fault: planted into the run.
+        show_progress: shows steps while they come.
+
+    Raises:
+        ScenarioError, DataError: it can't be trained.
+        LaunchError: a rank failed or did not finish in time.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    with FileLock(lock_folder() / f"device-{hardware}.lock"), show_progress(scenario) as progress:
+        return train(scenario, hardware, code, folder, deadline, fault, progress)
