@@ -119,6 +119,8 @@ def _with_environment(verdict: Verdict, before: Environment, now: Environment) -
 
     A value that did not move tells only what it depends on by rights: threads and driver are not among that.
     """
+    if before == now:
+        return verdict
     if verdict.status is Status.PASS:
         before, now = before.essentials, now.essentials
     changes = before.differences(now)
