@@ -1,0 +1,21 @@
+"""Pipeline schedules as data: made, replayed, drawn, and turned into what each rank executes. Pure."""
+
+from harness.schedule.orders import Action, Schedule, gpipe, interleaved, one_f_one_b, zero_bubble
+from harness.schedule.program import Instruction, program
+from harness.schedule.replay import Timeline, bubble_ratio, draw, replay, replay_program
+
+__all__ = [
+    "Action",
+    "Instruction",
+    "Schedule",
+    "Timeline",
+    "bubble_ratio",
+    "draw",
+    "gpipe",
+    "interleaved",
+    "one_f_one_b",
+    "program",
+    "replay",
+    "replay_program",
+    "zero_bubble",
+]
