@@ -102,15 +102,17 @@ def selftest(
     hardware: Hardware = "cpu",
 ) -> None:
     """Plant faults into real runs here; exit with 1 if the gate misses what it claims to catch."""
+    from harness import configuration
     from harness.commands.null_runs import find_scenario, null_runs
     from harness.commands.selftest import Bench, reach
     from harness.commands.selftest import selftest as findings
 
     console = Console(highlight=False)
-    bench = Bench(hardware, Path.cwd(), LATEST.parent / "selftest")
+    policy = configuration.read(Path.cwd()).policy
+    bench = Bench(hardware, Path.cwd(), LATEST.parent / "selftest", policy)
     wanted = find_scenario(scenario, bench.root)
     nulls = list(null_runs(wanted, hardware, bench.root, bench.folder, runs))
-    console.print(reach(nulls), soft_wrap=True)
+    console.print(reach(nulls, policy), soft_wrap=True)
     broken = 0
     for finding in findings(bench, wanted, nulls, confirm):
         broken += finding.broken

@@ -21,7 +21,11 @@ from harness.session import Session
 from harness.worktrees import Worktrees
 
 NEEDED = ("mindspore", "numpy", "pydantic", "psutil", "harness")
-_MISSING = "import importlib.util as u; print(*[m for m in {} if u.find_spec(m) is None])"
+_LOOK = """
+import importlib.util, importlib.metadata
+missing = [name for name in {} if importlib.util.find_spec(name) is None]
+print("-" if "mindspore" in missing else importlib.metadata.version("mindspore"), *missing)
+"""
 
 
 class Confirmer:
@@ -40,6 +44,8 @@ class Confirmer:
         self.session = session
         self.against = against
         self.worktrees = Worktrees(session.root, session.folder.parent.parent / "worktrees" / session.folder.name)
+        if not against:
+            raise LaunchError("--confirm-against names nothing; give a branch, a tag, a commit or a python")
         if not self.worktrees.resolve("HEAD"):
             raise LaunchError("--confirm-against runs both sides from clean checkouts: the project needs a git commit")
         self.commit = self.worktrees.resolve(against)
@@ -51,8 +57,7 @@ class Confirmer:
             )
         self.python = Path(found).absolute() if found else Path(sys.executable)
         if found:
-            self.against = Path(found).parent.parent.name
-            _check_interpreter(self.python, session.root)
+            self.against = f"MindSpore {_mindspore_of(self.python, session.root)}"
 
     def __call__(self, hardware: str, run: Run, suspicions: Sequence[tuple[Verdict, Metric, Policy]]) -> list[Verdict]:
         """Settles the suspicions against one run; see ``harness.gate.confirm.confirm``."""
@@ -70,26 +75,33 @@ class Confirmer:
         folder = session.folder / "confirm" / f"{os.getpid()}-{side}"
         try:
             code = self._code(side)
-            return measure(scenario, hardware, code, folder, session.deadline, fault, session.show_progress)
+            deadline = session.deadline_of(scenario)
+            return measure(scenario, hardware, code, folder, deadline, fault, session.show_progress)
         except HarnessError as error:
             raise LaunchError(anonymous(str(error), session.root)) from None
 
     def _code(self, side: Side) -> Code:
+        tree = self.session.root
         if side == "base" and self.commit:
-            return Code(self.worktrees.checkout("base", self.commit), first=True)
-        head = self.worktrees.checkout("head", self.worktrees.snapshot())
-        return Code(head, self.python if side == "base" else Path(sys.executable), first=True)
+            return Code(self.worktrees.checkout("base", lambda: self.commit), instead_of=tree)
+        head = self.worktrees.checkout("head", self.worktrees.snapshot)
+        return Code(head, self.python if side == "base" else Path(sys.executable), instead_of=tree)
 
 
-def _check_interpreter(python: Path, root: Path) -> None:
+def _mindspore_of(python: Path, root: Path) -> str:
+    """The version of MindSpore that another interpreter has.
+
+    Raises:
+        LaunchError: it can't be run, or lacks what a rank needs.
+    """
     try:
         environment = {**os.environ, "PYTHONPATH": str(root)}
-        command = [str(python), "-c", _MISSING.format(NEEDED)]
+        command = [str(python), "-c", _LOOK.format(NEEDED)]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     except (OSError, subprocess.SubprocessError) as error:
-        raise LaunchError(f"--confirm-against {python.name}: it can't be run: {error}") from None
-    if done.returncode or done.stdout.strip():
-        missing = done.stdout.split() or [f"exit {done.returncode}"]
-        raise LaunchError(
-            f"--confirm-against {python.name} has no {', '.join(missing)}; install mindspore-harness there"
-        )
+        raise LaunchError(f"--confirm-against {python.name}: it can't be run: {type(error).__name__}") from None
+    version, _, missing = done.stdout.strip().partition(" ")
+    if done.returncode or missing:
+        lacks = ", ".join(missing.split()) or f"exit {done.returncode}"
+        raise LaunchError(f"--confirm-against {python.name} has no {lacks}; install mindspore-harness there")
+    return version

@@ -65,15 +65,25 @@ def driver(hardware: str) -> str | None:
 def processes(hardware: str) -> int:
     """How many processes are on the training devices; 0 on CPU and where the tools don't tell."""
     if hardware == "gpu":
-        return len(_nvidia_smi("--query-compute-apps=pid", "--format=csv,noheader").split())
+        ours = os.environ.get("CUDA_VISIBLE_DEVICES")
+        chosen = [f"--id={ours}"] if ours else []
+        return len(_nvidia_smi("--query-compute-apps=pid", "--format=csv,noheader", *chosen).split())
     if hardware == "ascend":
-        return len(npu_processes(_output("npu-smi", "info")))
+        ours = os.environ.get("ASCEND_RT_VISIBLE_DEVICES")
+        visible = [int(number) for number in re.findall(r"\d+", ours)] if ours else None
+        return len(npu_processes(_output("npu-smi", "info"), visible))
     return 0
 
 
-def npu_processes(table: str) -> list[int]:
-    """Process ids of the second table of ``npu-smi info``: device and chip, process id, name, memory."""
-    return [int(pid) for pid in re.findall(r"^\|\s*\d+\s+\d+\s*\|\s*(\d+)\s*\|[^|]*\|[^|]*\|\s*$", table, re.MULTILINE)]
+def npu_processes(table: str, visible: list[int] | None = None) -> list[int]:
+    """Process ids of the second table of ``npu-smi info``: device and chip, process id, name, memory.
+
+    Args:
+        table: the output.
+        visible: devices that count; None for all.
+    """
+    rows = re.findall(r"^\|\s*(\d+)\s+\d+\s*\|\s*(\d+)\s*\|[^|]*\|[^|]*\|\s*$", table, re.MULTILINE)
+    return [int(pid) for device, pid in rows if visible is None or int(device) in visible]
 
 
 def _nvidia_smi(*arguments: str) -> str:

@@ -45,6 +45,6 @@ def measure(
         ScenarioError, DataError: it can't be trained.
         LaunchError: a rank failed or did not finish in time.
     """
-    shutil.rmtree(folder, ignore_errors=True)
     with FileLock(lock_folder() / f"device-{hardware}.lock"), show_progress(scenario) as progress:
+        shutil.rmtree(folder, ignore_errors=True)
         return train(scenario, hardware, code, folder, deadline, fault, progress)

@@ -30,6 +30,7 @@ class OrphanWatch:
         self.baselines = baselines
         self.strict = strict
         self.asked: set[str] = set()
+        self.skipped: set[str] = set()
         self.orphans: list[str] = []
 
     def pytest_itemcollected(self, item: pytest.Item) -> None:
@@ -39,21 +40,30 @@ class OrphanWatch:
             with suppress(BaselineError):
                 self.asked.add(str(baseline_path(item.nodeid, hardware)))
 
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Notes a module that skips itself: what it asks for is not known."""
+        if report.skipped:
+            self.skipped.add(report.nodeid)
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Takes over what an xdist worker collected."""
-        self.asked |= set(getattr(node, "workeroutput", {}).get(ASKED, ()))
+        asked, skipped = getattr(node, "workeroutput", {}).get(ASKED, ((), ()))
+        self.asked |= set(asked)
+        self.skipped |= set(skipped)
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Finds the orphans, or, on a worker, sends home what was asked for."""
         config = session.config
         if hasattr(config, "workeroutput"):
-            config.workeroutput[ASKED] = sorted(self.asked)
+            config.workeroutput[ASKED] = sorted(self.asked), sorted(self.skipped)
             return
-        if session.exitstatus not in _COLLECTED or config.option.ignore or config.option.ignore_glob:
+        option = config.option
+        if session.exitstatus not in _COLLECTED or option.ignore or option.ignore_glob or getattr(option, "lf", False):
             return
         files = [path.relative_to(self.baselines) for path in self.baselines.rglob("*.json")]
-        self.orphans = orphans(files, self.asked, map(str, config.args), config.rootpath)
+        arguments = [str(config.invocation_params.dir / argument) for argument in config.args]
+        self.orphans = orphans(files, self.asked, self.skipped, arguments, config.rootpath)
         if self.orphans and self.strict:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -64,25 +74,35 @@ class OrphanWatch:
             terminalreporter.write_line(text, red=self.strict, yellow=not self.strict)
 
 
-def orphans(files: Iterable[PurePath], asked: Collection[str], arguments: Iterable[str], root: Path) -> list[str]:
+def orphans(
+    files: Iterable[PurePath], asked: Collection[str], skipped: Iterable[str], arguments: Iterable[str], root: Path
+) -> list[str]:
     """The baseline files without a test.
 
     A file is one where its test module is gone, or where the session collected the whole module and no test of it names
-    the file. A module that the session did not collect, or collected by single tests, tells nothing.
+    the file. A module that was not collected, or by single tests, or skips itself tells nothing.
 
     Args:
         files: baseline files, relative to the baselines folder.
         asked: files that a collected test asks for.
+        skipped: node ids of modules and folders that skip themselves.
         arguments: what pytest was told to collect, relative to ``root`` or absolute.
         root: the project.
     """
     named = [((root / file).resolve(), bool(test)) for file, _, test in (a.partition("::") for a in arguments)]
-    whole = {path for path, single in named if not single} - {path for path, single in named if single}
+    unknown = {path for path, single in named if single} | {(root / name).resolve() for name in skipped}
+    whole = {path for path, single in named if not single} - unknown
     found = []
     for file in files:
-        name = PurePath(*file.parts[1:-1]).with_suffix(".py")
-        module = next((path for path in (root / "suites" / name, root / name) if path.is_file()), None)
-        collected = module is None or whole & {module.resolve(), *module.resolve().parents}
-        if str(file) not in asked and collected:
+        module = module_of(file, root)
+        places = {module.resolve(), *module.resolve().parents} if module else set()
+        known = module is None or (whole & places and not unknown & places)
+        if str(file) not in asked and known:
             found.append(str(file))
     return sorted(found)
+
+
+def module_of(file: PurePath, root: Path) -> Path | None:
+    """The test module that a baseline file belongs to; None where it is gone."""
+    name = PurePath(*file.parts[1:-1]).with_suffix(".py")
+    return next((path for path in (root / "suites" / name, root / name) if path.is_file()), None)

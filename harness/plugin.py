@@ -77,10 +77,10 @@ def pytest_configure(config: pytest.Config) -> None:
     folder = Path(worker["harness_folder"]) if worker else _new_folder(config)
     progress = _progress(config) if _on_terminal() and not worker else lambda scenario: nullcontext()
     config.stash[SESSION] = Session(config.rootpath, folder, config.option.deadline, fault, progress)
-    config.stash[HISTORY] = address(config.option.history, folder.parent.parent)
+    config.stash[HISTORY] = _history(config.option.history, folder.parent.parent)
     watch = OrphanWatch(_baselines(config), strict=config.option.strict_baselines)
     config.pluginmanager.register(watch, "harness-orphans")
-    if config.option.confirm_against:
+    if config.option.confirm_against is not None:
         config.stash[CONFIRMER] = _confirmer(config, worker is not None)
     if not worker:
         config.stash[REPORTER] = Reporter(config.stash[SESSION], _baselines(config), config.stash[HISTORY])
@@ -191,13 +191,26 @@ def gate(request: pytest.FixtureRequest, hardware: str) -> Gate:
     return collected
 
 
+def _history(option: str | None, results: Path) -> str | None:
+    """The history's address, checked where somebody gave one."""
+    url = address(option, results)
+    if url and (option or VARIABLE in os.environ):
+        from harness.history.database import History
+
+        try:
+            History(url)
+        except HarnessError as error:
+            raise pytest.UsageError(str(error)) from None
+    return url
+
+
 def _recent(config: pytest.Config, nodeid: str) -> Recent:
     url = config.stash[HISTORY]
     if url is None:
-        return lambda label, run: {}
+        return lambda label, run, since: {}
     from harness.history.session import recent
 
-    return lambda label, run: recent(url, nodeid, label, run)
+    return lambda label, run, since: recent(url, nodeid, label, run, since)
 
 
 def _baselines(config: pytest.Config) -> Path:

@@ -69,6 +69,9 @@ class RankReport(BaseModel):
     load: Load | None = None
     """Of the cores, from the first step to the last."""
 
+    source: str = ""
+    """File that the model's class is defined in."""
+
 
 class Run(BaseModel):
     """One finished run of a scenario."""

@@ -38,6 +38,12 @@ class Session:
 
     fault: Fault | None
     show_progress: ShowProgress
+    deadlines: dict[str, float] = field(default_factory=dict)
+    """Scenario hash → seconds that a test of this process allowed for it."""
+
+    def deadline_of(self, scenario: Scenario) -> float:
+        """Seconds that a run of a scenario may take."""
+        return self.deadlines.get(scenario.hash, self.deadline)
 
     def prepare(self) -> None:
         """Makes the session's folder.
@@ -103,6 +109,7 @@ class Trainer:
         self.keys.append(key)
         folder = session.run_folder(key)
         seconds = deadline or session.deadline
+        session.deadlines[scenario.hash] = seconds
         try:
             folder.parent.mkdir(exist_ok=True)
             with FileLock(f"{folder}.lock"):

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -42,8 +43,12 @@ class Worktrees:
         self._remove(self.folder)
         self._alive.release()
 
-    def checkout(self, name: str, commit: str) -> Path:
+    def checkout(self, name: str, commit: Callable[[], str]) -> Path:
         """The project's folder in a clean worktree of a commit; made once, also for several processes.
+
+        Args:
+            name: of the worktree.
+            commit: names the commit, asked only when the worktree is made.
 
         Raises:
             LaunchError: git can't make it.
@@ -51,7 +56,7 @@ class Worktrees:
         path = self.folder / name
         with FileLock(self.folder / f"{name}.lock"):
             if not path.exists():
-                self._git("worktree", "add", "--detach", "--force", str(path), commit)
+                self._git("worktree", "add", "--detach", "--force", str(path), commit())
         return path / self.root.resolve().relative_to(self._git("rev-parse", "--show-toplevel"))
 
     def resolve(self, reference: str) -> str:
@@ -79,5 +84,6 @@ class Worktrees:
             raise LaunchError(f"git can't be run: {error.strerror}") from None
         if done.returncode:
             last = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-            raise LaunchError(f"git {arguments[0]} failed: {last}")
+            command = next(word for word in arguments if word[0] != "-" and "=" not in word)
+            raise LaunchError(f"git {command} failed: {last}")
         return done.stdout.strip()

@@ -48,6 +48,7 @@ def test_others_on_an_ascend_and_its_driver(tmp_path, monkeypatch):
 +===========================+===============+====================================================+
 """
     assert devices.npu_processes(table) == [4711, 4712]
+    assert devices.npu_processes(table, [1, 2]) == [4712]
     assert devices.npu_processes("") == []
     version = tmp_path / "version.info"
     monkeypatch.setattr(devices, "ASCEND_DRIVER", version)

@@ -30,19 +30,25 @@ def root(tmp_path):
     ],
 )
 def test_a_file_that_no_test_of_a_collected_module_asks_for(root, arguments, expected):
-    assert orphans(FILES, {A}, arguments, root) == expected
-    assert orphans(FILES, {A, B}, arguments, root) == []
+    assert orphans(FILES, {A}, [], arguments, root) == expected
+    assert orphans(FILES, {A, B}, [], arguments, root) == []
 
 
 def test_absolute_arguments_and_modules_outside_the_suites_folder(root):
-    assert orphans(FILES, {A}, [str(root / "suites")], root) == [B]
+    assert orphans(FILES, {A}, [], [str(root / "suites")], root) == [B]
     (root / "checks").mkdir()
     (root / "checks" / "test_y.py").touch()
     file = PurePath("cpu/checks/test_y/test_a.json")
-    assert orphans([file], set(), ["suites"], root) == []
-    assert orphans([file], set(), ["checks"], root) == [str(file)]
+    assert orphans([file], set(), [], ["suites"], root) == []
+    assert orphans([file], set(), [], ["checks"], root) == [str(file)]
 
 
 def test_a_file_of_a_module_that_is_gone(root):
     gone = PurePath("ascend/training/test_gone/test_a.json")
-    assert orphans([gone], {A}, ["suites/parallel"], root) == [str(gone)]
+    assert orphans([gone], {A}, [], ["suites/parallel"], root) == [str(gone)]
+
+
+@pytest.mark.parametrize("skipped", ["suites/training/test_x.py", "suites/training", "suites"])
+def test_a_module_that_skips_itself_tells_nothing(root, skipped):
+    assert orphans(FILES, set(), [skipped], ["suites"], root) == []
+    assert orphans(FILES, {A}, ["suites/other.py"], ["suites"], root) == [B]

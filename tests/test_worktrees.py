@@ -35,15 +35,15 @@ def worktrees(root, tmp_path):
 
 
 def test_a_checkout_is_clean_and_leaves_the_working_tree_alone(worktrees, root):
-    folder = worktrees.checkout("base", worktrees.resolve("HEAD~1"))
+    folder = worktrees.checkout("base", lambda: worktrees.resolve("HEAD~1"))
     assert folder.name == "project"
     assert (folder / "model.py").read_text() == "one"
-    assert worktrees.checkout("base", worktrees.resolve("HEAD~1")) == folder
+    assert worktrees.checkout("base", lambda: worktrees.resolve("HEAD~1")) == folder
     assert (root / "model.py").read_text() == "three"
 
 
 def test_a_snapshot_holds_what_is_not_committed_and_changes_nothing(worktrees, root):
-    head = worktrees.checkout("head", worktrees.snapshot())
+    head = worktrees.checkout("head", worktrees.snapshot)
     assert (head / "model.py").read_text() == "three"
     assert git(root, "stash", "list") == ""
     git(root, "checkout", "-q", "model.py")
@@ -59,7 +59,7 @@ def test_what_names_no_commit_is_no_commit(worktrees):
 def test_closing_removes_them(root, tmp_path):
     made = Worktrees(root, tmp_path / "worktrees" / "s")
     made.open()
-    made.checkout("base", "HEAD")
+    made.checkout("base", lambda: "HEAD")
     assert "worktrees/s/base" in git(root, "worktree", "list")
     made.close()
     assert "worktrees/s" not in git(root, "worktree", "list")
@@ -73,7 +73,7 @@ from pathlib import Path
 from harness.worktrees import Worktrees
 made = Worktrees(Path(sys.argv[1]), Path(sys.argv[2]))
 made.open()
-made.checkout("base", "HEAD")
+made.checkout("base", lambda: "HEAD")
 print("ready", flush=True)
 time.sleep(60)
 """
@@ -96,7 +96,7 @@ time.sleep(60)
 def test_two_processes_make_one_checkout(worktrees, root):
     script = (
         "import sys; from pathlib import Path; from harness.worktrees import Worktrees;"
-        "print(Worktrees(Path(sys.argv[1]), Path(sys.argv[2])).checkout('base', 'HEAD'))"
+        "print(Worktrees(Path(sys.argv[1]), Path(sys.argv[2])).checkout('base', lambda: 'HEAD'))"
     )
     command = [sys.executable, "-c", script, str(root), str(worktrees.folder)]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
@@ -106,4 +106,4 @@ def test_two_processes_make_one_checkout(worktrees, root):
 
 def test_what_git_refuses_is_told(worktrees):
     with pytest.raises(LaunchError, match=r"git worktree failed: .*nowhere"):
-        worktrees.checkout("base", "nowhere")
+        worktrees.checkout("base", lambda: "nowhere")

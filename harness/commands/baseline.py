@@ -18,6 +18,8 @@ from harness.gate import baseline
 from harness.gate.baseline import BaselineFile
 from harness.gate.verdict import Status, Verdict
 from harness.locks import lock_folder
+from harness.orphans import module_of
+from harness.orphans import orphans as find_orphans
 from harness.provenance import git, uncommitted
 from harness.results import TestResult
 
@@ -121,7 +123,8 @@ def _without_expected_failures(new: BaselineFile, old: BaselineFile | None, verd
         if former:
             metrics |= {name: value for name, value in former.metrics.items() if name in known}
             curves |= {name: values for name, values in former.curves.items() if name in known}
-        runs[label] = record.model_copy(update={"metrics": metrics, "curves": curves})
+        machines = {machine: approving.without(times, known) for machine, times in record.machines.items()}
+        runs[label] = record.model_copy(update={"metrics": metrics, "curves": curves, "machines": machines})
     return BaselineFile(runs=runs)
 
 
@@ -190,13 +193,23 @@ def orphans(folder: Path, root: Path) -> list[Path]:
         BaselineError: the suites can't be collected, so nothing can be said.
     """
     files = [path for path, _ in stored(folder)]
+    modules = sorted({str(module) for module in (module_of(file, root) for file in files) if module})
+    if not files:
+        return []
+    if not modules and not (root / "suites").is_dir():
+        raise BaselineError("no test module of any baseline is here; run this in the project's folder")
+    if not modules:
+        return files
     collected = subprocess.run(
-        [sys.executable, "-m", "harness.commands.collect"], cwd=root, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "harness.commands.collect", *modules],
+        cwd=root,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     try:
-        known = set(json.loads(collected.stdout.splitlines()[-1]))
-    except (ValueError, IndexError):
+        known = json.loads(collected.stdout.splitlines()[-1])
+        asked, skipped = known["asked"], known["skipped"]
+    except (ValueError, IndexError, TypeError, KeyError):
         raise BaselineError(f"the suites can't be collected (exit {collected.returncode}); mend that first") from None
-    if files and not known:
-        raise BaselineError("no test with @hardware was collected in suites/; run this in the project's folder")
-    return [path for path in files if str(path) not in known]
+    return [Path(file) for file in find_orphans(files, asked, skipped, modules, root)]

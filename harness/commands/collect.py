@@ -1,37 +1,23 @@
-"""Prints the baseline files of all suite tests, as JSON in the last line: ``python -m harness.commands.collect``."""
+"""Prints what the tests of some modules ask for, in the last line: ``python -m harness.commands.collect FILE …``."""
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
-from harness.gate.baseline import baseline_path
+from harness.orphans import OrphanWatch
 
 
-class Collector:
-    """Notes every item before options deselect any."""
-
-    def __init__(self) -> None:
-        self.paths: list[str] = []
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Called once with all items."""
-        for item in items:
-            name = getattr(getattr(item, "callspec", None), "params", {}).get("hardware")
-            if name:
-                self.paths.append(str(baseline_path(item.nodeid, name)))
-
-
-def main() -> int:
-    """Collects; non-zero and no JSON where a suite can't be imported."""
-    collector = Collector()
-    status = pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "suites"], plugins=[collector])
+def main(modules: list[str]) -> int:
+    """Collects; non-zero and no JSON where a module can't be imported."""
+    watch = OrphanWatch(Path(), strict=False)
+    status = pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", *modules], plugins=[watch])
     if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
         return int(status)
-    print(json.dumps(collector.paths))
+    print(json.dumps({"asked": sorted(watch.asked), "skipped": sorted(watch.skipped)}))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

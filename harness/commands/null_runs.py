@@ -32,7 +32,7 @@ def find_scenario(reference: str | None, root: Path) -> Scenario:
     sys.path.insert(0, str(root))
     try:
         found = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, ValueError, TypeError) as error:
         raise ScenarioError(
             f"scenario {reference!r} can't be loaded: {error}; name one as package.module:NAME"
         ) from None

@@ -24,7 +24,7 @@ def improvements(new: Record, former: Record, improved: Collection[str]) -> Reco
         return {**old, **{name: value for name, value in found.items() if name in improved}}
 
     machines = {
-        machine: Times(metrics=taken(former.machines[machine].metrics, times.metrics), environment=times.environment)
+        machine: without(times, set(times.metrics) - set(improved))
         for machine, times in new.machines.items()
         if machine in former.machines
     }
@@ -34,6 +34,13 @@ def improvements(new: Record, former: Record, improved: Collection[str]) -> Reco
             "curves": taken(former.curves, new.curves),
             "machines": machines,
         }
+    )
+
+
+def without(times: Times, names: Collection[str]) -> Times:
+    """Times of which some count as not measured, so that an approval leaves them as they are."""
+    return times.model_copy(
+        update={"metrics": {name: [] if name in names else samples for name, samples in times.metrics.items()}}
     )
 
 
@@ -83,22 +90,35 @@ def _merged(former: Record | None, new: Record, stamp: Approval, scopes: set[str
         former, scopes = None, {"numeric", "machine"}
     machines = dict(former.machines) if former else {}
     for machine, times in new.machines.items():
-        old = machines.get(machine)
-        elsewhere = old is None or (old.environment or new.environment) != times.environment
-        if "machine" in scopes or ("samples" in scopes and elsewhere):
-            before = _medians(old) if old else {}
-            machines[machine] = times.model_copy(
-                update={"approved": _replacing(stamp, before, _medians(times)), "history": _past(old)}
-            )
-        elif "samples" in scopes and old:
-            machines[machine] = times.model_copy(
-                update={"metrics": _appended(old.metrics, times.metrics), "approved": stamp, "history": _past(old)}
-            )
+        if scopes & {"machine", "samples"} and any(times.metrics.values()):
+            machines[machine] = _merged_times(machines.get(machine), times, stamp, former, "machine" in scopes)
     if "numeric" in scopes or former is None:
         before = _points(former) if former else {}
         approved = _replacing(stamp, before, _points(new))
         return new.model_copy(update={"machines": machines, "approved": approved, "history": _past(former)})
     return former.model_copy(update={"machines": machines})
+
+
+def _merged_times(old: Times | None, new: Times, stamp: Approval, former: Record | None, replace: bool) -> Times:
+    """The times of one machine: replaced, or with a further sample; what was not properly measured stays as it was."""
+    if old is None or former is None:
+        measured = {name: samples for name, samples in new.metrics.items() if samples}
+        return new.model_copy(update={"metrics": measured, "approved": stamp})
+    moved_there = (old.environment or former.environment) != new.environment
+    metrics: dict[str, list[float]] = {}
+    for name, samples in new.metrics.items():
+        kept = old.metrics.get(name, [])
+        joined = samples if samples and (replace or moved_there) else [*kept, *samples][-MOST_SAMPLES:]
+        metrics |= {name: joined} if joined else {}
+    # Samples that stay keep the environment that they were taken in, so that later verdicts go on saying that it moved.
+    all_new = all(new.metrics[name] for name in metrics)
+    approved = _replacing(stamp, _medians(old.metrics), _medians(metrics)) if replace or moved_there else stamp
+    return Times(
+        metrics=metrics,
+        environment=new.environment if all_new else old.environment,
+        approved=approved,
+        history=_past(old),
+    )
 
 
 def _past(former: Record | Times | None) -> list[Approval]:
@@ -112,12 +132,8 @@ def _points(record: Record) -> dict[str, float]:
     return record.metrics | {name: values[-1] for name, values in record.curves.items() if values}
 
 
-def _medians(times: Times) -> dict[str, float]:
-    return {name: statistics.median(samples) for name, samples in times.metrics.items()}
-
-
-def _appended(old: Mapping[str, list[float]], new: Mapping[str, list[float]]) -> dict[str, list[float]]:
-    return {name: [*old.get(name, []), *samples][-MOST_SAMPLES:] for name, samples in new.items()}
+def _medians(metrics: Mapping[str, list[float]]) -> dict[str, float]:
+    return {name: statistics.median(samples) for name, samples in metrics.items()}
 
 
 def _replacing(stamp: Approval, before: Mapping[str, float], after: Mapping[str, float]) -> Approval:
@@ -134,7 +150,9 @@ def moved_scopes(old: Record | None, new: Record) -> set[str]:
         scopes.add("numeric")
     for machine, times in new.machines.items():
         stored = old.machines[machine].metrics if machine in old.machines else {}
-        if {name: samples[-1:] for name, samples in stored.items()} != times.metrics:
+        measured = {name: samples for name, samples in times.metrics.items() if samples}
+        gone = stored.keys() - times.metrics.keys()
+        if gone or any(stored.get(name, [])[-1:] != samples for name, samples in measured.items()):
             scopes |= {"machine", "samples"}
     return scopes
 

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,7 +43,7 @@ class Times(BaseModel):
     model_config = _STRICT
 
     metrics: dict[str, list[float]]
-    """One sample a run."""
+    """One sample a run. In a candidate, a time that was checked and not properly measured has none."""
 
     environment: Environment | None = None
     """Where the samples were taken; None in files that are older than this field: then as the record's."""
@@ -153,16 +154,18 @@ def write(path: Path, content: BaselineFile) -> None:
     write_atomically(path, json.dumps(plain, indent=1, sort_keys=True) + "\n")
 
 
-def candidate(run: Run, metrics: dict[str, float], curves: dict[str, list[float]], times: dict[str, float]) -> Record:
+def candidate(
+    run: Run, metrics: dict[str, float], curves: dict[str, list[float]], times: Mapping[str, float | None]
+) -> Record:
     """What approving a run would store.
 
     Args:
         run: gives scenario, environment and machine.
         metrics: ``numeric`` and ``ratio`` scalars that were checked.
         curves: curves that were checked.
-        times: ``machine`` scalars that were checked.
+        times: ``machine`` scalars that were checked; None for one that was not properly measured.
     """
-    samples = {name: [value] for name, value in times.items()}
+    samples = {name: [] if value is None else [value] for name, value in times.items()}
     return Record(
         scenario_hash=run.description.hash,
         scenario=run.scenario,

@@ -20,7 +20,8 @@ from harness.run import Run
 Confirm = Callable[[Run, Sequence[tuple[Verdict, Metric, Policy]]], list[Verdict]]
 
 
-Recent = Callable[[str, Run], Mapping[str, Sequence[float]]]
+Recent = Callable[[str, Run, str], Mapping[str, Sequence[float]]]
+"""Label, run and the time of an approval → times of runs that passed since, by metric."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Gate:
         baseline: BaselineFile | None,
         configuration: Configuration,
         nodeid: str,
-        recent: Recent = lambda label, run: {},
+        recent: Recent = lambda label, run, since: {},
     ) -> None:
         """Begins to collect.
 
@@ -46,7 +47,7 @@ class Gate:
             baseline: what was approved for the test; None where nothing was.
             configuration: the project's.
             nodeid: of the test.
-            recent: times of runs of a label that passed since the approval, by metric.
+            recent: finds times of runs that passed since an approval.
         """
         self.recent = recent
         self.baseline = baseline
@@ -91,7 +92,8 @@ class Gate:
         policies = (self.configuration.policy, policy or {})
         record = self._candidate(run, wanted, dict(ratios or {}), policies)
         approved = self.baseline.runs.get(label) if self.baseline else None
-        recent = self.recent(label, run)
+        times = approved.machines.get(run.machine) if approved else None
+        recent = self.recent(label, run, times.approved.when if times and times.approved else "")
         today = datetime.now(timezone.utc).date()
         verdicts = [
             apply(verdict, self.nodeid, self.configuration.expected, today).model_copy(update={"label": label})
@@ -121,8 +123,11 @@ class Gate:
                     if suspicious(verdict, metric, samples.get(metric.name, []), policy, recent):
                         suspicions.append((verdict, metric, policy))
             if suspicions:
-                settled = confirm(run, suspicions)
-                answers = {verdict.metric: verdict for verdict in settled}
+                today = datetime.now(timezone.utc).date()
+                answers = {
+                    verdict.metric: apply(verdict, self.nodeid, self.configuration.expected, today)
+                    for verdict in confirm(run, suspicions)
+                }
                 self.verdicts = [
                     answers.get(v.metric, v) if v.label == label and v.scope == "machine" else v for v in self.verdicts
                 ]
@@ -158,11 +163,10 @@ class Gate:
         scalars = {name: value for name, value in run.metrics.items() if asked(name)}
         measured = {name: value for name, value in scalars.items() if find_metric(name).scope == "machine"}
         metrics = {name: value for name, value in scalars.items() if name not in measured}
-        times = {
-            name: value
-            for name, value in measured.items()
-            if not problem(find_metric(name), run, resolve(find_metric(name), *policies))
-        }
+        times: dict[str, float | None] = {}
+        for name, value in measured.items():
+            metric = find_metric(name)
+            times[name] = None if problem(metric, run, resolve(metric, *policies)) else value
         for name, value in ratios.items():
             if find_metric(name).scope != "ratio":
                 raise PolicyError(f"{name!r} is no ratio; ratios are named <metric>_ratio")

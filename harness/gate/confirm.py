@@ -27,6 +27,9 @@ CONFIDENCE = 0.995
 LOOKS = (12, 18, 26, 40)
 """Numbers of pairs after which a decision is tried; the last is the bound."""
 
+MOST_ATTEMPTS = 60
+"""Pairs that are run at most, those that others disturbed included."""
+
 RESAMPLES = 2000
 
 Side = Literal["base", "head"]
@@ -99,16 +102,21 @@ class _Question:
 
     def add(self, runs: Mapping[Side, Run]) -> None:
         """Takes a pair, unless one of its runs measured nothing; decides when it is time to look."""
-        if self.answer:
+        if self.answer or len(self.base) == LOOKS[-1]:
             return
         values = [runs[side].metrics.get(self.metric.name, math.nan) for side in ("base", "head")]
         problems = [problem(self.metric, run, self.policy) for run in runs.values()]
-        if any(found and found[0] is Status.INVALID for found in problems) or not min(values) > 0:
+        if any(found and found[0] is Status.INVALID for found in problems) or not all(value > 0 for value in values):
             self.disturbed += 1
             return
         self.base.append(values[0])
         self.head.append(values[1])
         if len(self.base) in LOOKS:
+            self.look()
+
+    def look(self) -> None:
+        """Tries to decide, once there are enough pairs."""
+        if not self.answer and len(self.base) >= LOOKS[0]:
             self.answer = decide(self.metric, self.policy, self.base, self.head)
 
     def settled(self, against: str, failed: str) -> Verdict:
@@ -170,7 +178,7 @@ def confirm(
     """
     questions = [_Question(*suspicion) for suspicion in suspicions]
     failed = ""
-    for pair in range(LOOKS[-1]):
+    for pair in range(MOST_ATTEMPTS):
         order: tuple[Side, Side] = ("base", "head") if pair % 2 == 0 else ("head", "base")
         runs: dict[Side, Run] = {}
         try:
@@ -181,6 +189,8 @@ def confirm(
             break
         for question in questions:
             question.add(runs)
-        if all(question.answer for question in questions):
+        if all(question.answer or len(question.base) == LOOKS[-1] for question in questions):
             break
+    for question in questions:
+        question.look()
     return [question.settled(against, failed) for question in questions]

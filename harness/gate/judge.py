@@ -41,7 +41,7 @@ def judge(
     if record is not None and record.scenario_hash != candidate.scenario_hash:
         return [Verdict(metric="scenario", status=Status.INVALID, reason=_refusal(run, record))]
     verdicts = []
-    asked = set(run.undefined if only is None else only)
+    asked = {*run.undefined, *run.metrics, *run.curves} if only is None else set(only)
     for name in sorted(_names(candidate, run.machine) | _names(record, run.machine) | asked):
         metric = find_metric(name)
         policy = resolve(metric, *policies)
@@ -70,7 +70,7 @@ def _judge_time(metric: Metric, run: Run, record: Record | None, policy: Policy,
     found = problem(metric, run, policy)
     if found and verdict.status is not Status.INVALID:
         status, reason = found
-        if verdict.status is not Status.REGRESSED or status is Status.INVALID:
+        if status is Status.INVALID or verdict.status in (Status.PASS, Status.IMPROVED):
             return verdict.model_copy(update={"status": status, "reason": reason})
         # Steps that stall are what a regression looks like from inside: noise must not excuse them.
         verdict = verdict.model_copy(update={"reason": f"{verdict.reason}; {reason}"})

@@ -90,10 +90,12 @@ def rules_out_regression(
     """Whether one run alone shows that the code did not get worse by the policy's floor.
 
     It does when a run of code that got worse by the floor would hardly ever have come out as good as ``value``. With
-    nothing approved, or a value that is no time, nothing is ruled out.
+    nothing approved, or a value that is not finite, nothing is ruled out; one of zero is compared as it is.
     """
-    if not samples or value is None or not math.isfinite(value) or min(value, *samples) <= 0:
+    if not samples or value is None or not math.isfinite(value):
         return False
+    if min(value, *samples) <= 0:
+        return compare(metric, value, statistics.median(samples), policy).status is Status.PASS
     interval = prediction_interval(samples, CLEARED, recent)
     worse = math.log(value / interval.center) * (-1 if metric.direction == "higher" else 1)
     floor = math.log1p(max(policy.relative, policy.absolute / interval.center))

@@ -1,17 +1,18 @@
 """The course of each series: its comparable points, and what they say against the approved value."""
 
 import fnmatch
+import re
 import statistics
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.devices import HARDWARE
-from harness.errors import BaselineError
+from harness.errors import BaselineError, PolicyError
 from harness.gate import baseline
 from harness.gate.baseline import BaselineFile
 from harness.gate.policy import Overrides, find_metric, resolve
 from harness.history.database import History, Point, Series
-from harness.history.trend import Trend, trend
+from harness.history.trend import ANCHOR_RUNS, Trend, trend
 
 HEALTHY = ("PASS", "IMPROVED", "NO_BASELINE", "XFAIL")
 """Verdicts of runs that may anchor a series: nothing said that they were worse or not measured."""
@@ -61,17 +62,29 @@ def courses(history: History, baselines: Path, wanted: Filter, last: int, *polic
             continue
         points = history.trend(series, last)
         points = [point for point in points if point.scenario == points[-1].scenario]
-        floor = resolve(find_metric(series.metric), *policies).relative
-        anchor = _approved(baselines, series, points[-1].scenario) if points else None
-        values, healthy = [p.value for p in points], [p.status in HEALTHY for p in points]
-        course = trend(values, healthy, floor, anchor)
+        try:
+            floor = resolve(find_metric(series.metric), *policies).relative
+        except PolicyError:
+            continue  # another version's metric
+        course = _trend(history, baselines, series, points, floor) if points else None
         if course:
             found.append(Course(series, points, course))
     return found
 
 
+def _trend(history: History, baselines: Path, series: Series, points: list[Point], floor: float) -> Trend | None:
+    """Against the approved value, or else the first healthy runs there ever were, however few are looked at."""
+    scenario = points[-1].scenario
+    anchor = _approved(baselines, series, scenario)
+    if anchor is None:
+        first = history.first(series, scenario, HEALTHY, ANCHOR_RUNS)
+        anchor = statistics.median(first) if first else None
+    return trend([point.value for point in points], [point.status in HEALTHY for point in points], floor, anchor)
+
+
 def _approved(baselines: Path, series: Series, scenario: str) -> float | None:
-    hardware = next((name for name in HARDWARE if name in series.test.rpartition("[")[2]), "")
+    parameters = re.split(r"[-\[\]]", series.test.rpartition("::")[2])
+    hardware = next((name for name in parameters if name in HARDWARE), "")
     try:
         file = baseline.read(baselines / baseline.baseline_path(series.test, hardware)) if hardware else None
     except BaselineError:

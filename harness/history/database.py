@@ -104,8 +104,10 @@ class History:
                 f"history: the driver of {self.url.drivername} is not installed; "
                 "pip install 'mindspore-harness[postgres]' has PostgreSQL's"
             ) from None
-        except ArgumentError:
-            raise HistoryError(f"history {url!r} is no database URL; give sqlite:///FILE or postgresql://…") from None
+        except (ArgumentError, ValueError):
+            raise HistoryError(
+                "the history's address is no database URL; give sqlite:///FILE or postgresql://…"
+            ) from None
         if self.is_sqlite:
             sa.event.listen(self._engine, "connect", _prepare_sqlite)
             sa.event.listen(self._engine, "begin", _begin_sqlite)
@@ -177,12 +179,16 @@ class History:
             )
             return [Point(**row) for row in connection.execute(newest).mappings()][::-1]
 
-    def recent(self, test: str, label: str, machine: str, scenario: str, mindspore: str) -> dict[str, list[float]]:
-        """The last values that passed under the same conditions, by metric, oldest first."""
+    def recent(
+        self, test: str, label: str, machine: str, scenario: str, mindspore: str, since: str = ""
+    ) -> dict[str, list[float]]:
+        """The last values that passed under the same conditions since a time, by metric, oldest first."""
         newest = sa.func.row_number().over(partition_by=_points.c.series, order_by=_points.c.id.desc())
         passed = (
             sa.select(_series.c.metric, _points.c.value, _points.c.id, newest.label("age"))
             .join(_points, _points.c.series == _series.c.id)
+            .join(_sessions, _sessions.c.id == _points.c.session)
+            .where(_sessions.c.started >= since)
             .where(_series.c.test == test, _series.c.label == label, _series.c.machine == machine)
             .where(_points.c.status == "PASS", _points.c.scenario == scenario, _points.c.mindspore == mindspore)
             .subquery()
@@ -193,6 +199,18 @@ class History:
             for metric, value in connection.execute(wanted):
                 found.setdefault(metric, []).append(value)
         return found
+
+    def first(self, series: Series, scenario: str, statuses: Iterable[str], count: int) -> list[float]:
+        """The first values of a series that had one of some verdicts, oldest first."""
+        wanted = (
+            sa.select(_points.c.value)
+            .join(_series, _series.c.id == _points.c.series)
+            .where(*_is(series), _points.c.scenario == scenario, _points.c.status.in_(list(statuses)))
+            .order_by(_points.c.id)
+            .limit(count)
+        )
+        with self._begin("nothing was read") as connection:
+            return [float(value) for value in connection.scalars(wanted)]
 
     @cached_property
     def _tables(self) -> None:

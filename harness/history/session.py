@@ -44,12 +44,14 @@ def _values(record: Record) -> dict[tuple[str, str], float]:
     values = {(name, home): value for name, value in record.metrics.items()}
     values |= {(name, home): points[-1] for name, points in record.curves.items() if points}
     for machine, times in record.machines.items():
-        values |= {(name, machine): samples[-1] for name, samples in times.metrics.items()}
+        values |= {(name, machine): samples[-1] for name, samples in times.metrics.items() if samples}
     return values
 
 
-def recent(url: str, test: str, label: str, run: Run) -> dict[str, list[float]]:
+def recent(url: str, test: str, label: str, run: Run, since: str) -> dict[str, list[float]]:
     """Times of the last healthy runs of the same scenario, machine and MindSpore version, by metric, oldest first.
+
+    Only those of sessions since the approval count (UTC, ISO 8601): before it, another level was right.
 
     They narrow or widen what the screen expects, so a history that can't be read costs that and nothing else; that
     nothing can be stored in it is said at the session's end.
@@ -58,7 +60,7 @@ def recent(url: str, test: str, label: str, run: Run) -> dict[str, list[float]]:
         history = _open(url)
         if not history.exists:
             return {}
-        return history.recent(test, label, run.machine, run.description.hash, run.environment.mindspore)
+        return history.recent(test, label, run.machine, run.description.hash, run.environment.mindspore, since)
     except HistoryError:
         return {}
 

@@ -62,6 +62,10 @@ def train(
     with launcher.command(ranks, folder, program) as command:
         supervise(Job(command, ranks, folder, rank_environment(ranks, code), deadline), progress)
     reports = [_report(folder, rank, scenario, hardware) for rank in range(ranks)]
+    for report in reports:
+        if report.source and not code.may_run(Path(report.source)):
+            name = Path(report.source).name
+            raise LaunchError(f"{name} was run from the working tree, not from the checkout; install nothing over it")
     machine = machine_key(reports[0].device, len(os.sched_getaffinity(0)))
     host = Host(hardware, platform.machine(), machine, devices.driver(hardware), device_processes)
     return assemble(scenario, host, reports, str(fault) if fault else None)
@@ -96,8 +100,8 @@ def rank_environment(ranks: int, code: Code) -> dict[str, str]:
         "PATH": f"{code.python.parent}{os.pathsep}{environment.get('PATH', os.defpath)}",
     }
     environment.setdefault("GLOG_v", "3")
-    if code.first:
-        paths = [str(code.root.resolve()), *filter(None, [environment.get("PYTHONPATH")])]
+    if code.import_paths:
+        paths = [*code.import_paths, *filter(None, [environment.get("PYTHONPATH")])]
         environment["PYTHONPATH"] = os.pathsep.join(paths)
     for name in ("RANK_ID", "RANK_SIZE", "MS_ROLE", "MS_WORKER_NUM", "MS_COMPILER_CACHE_ENABLE"):
         environment.pop(name, None)

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,7 +53,7 @@ def supervise(job: Job, progress: Progress | None = None) -> None:
     Raises:
         RankFailure: a rank exited with an error, was killed, ended without a report, or the deadline passed.
     """
-    with (job.folder / "launcher.log").open("wb") as log:
+    with (job.folder / "launcher.log").open("wb") as log, _startable(job.command[0]):
         launcher = subprocess.Popen(
             job.command,
             cwd=job.folder,
@@ -68,6 +68,15 @@ def supervise(job: Job, progress: Progress | None = None) -> None:
         _watch(job, launcher, progress)
     finally:
         _end(job, launcher)
+
+
+@contextlib.contextmanager
+def _startable(program: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = f"{Path(program).name} can't be started: {error.strerror}; is MindSpore installed beside this python?"
+        raise LaunchError(reason) from None
 
 
 def _watch(job: Job, launcher: subprocess.Popen[bytes], progress: Progress | None) -> None:

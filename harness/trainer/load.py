@@ -4,12 +4,13 @@ import os
 import resource
 import time
 from dataclasses import dataclass
-
-import psutil
+from pathlib import Path
 
 from harness.run import Load
 
-_BUSY = ("user", "nice", "system", "irq", "softirq", "steal")
+STAT = Path("/proc/stat")
+_BUSY = (0, 1, 2, 5, 6, 7)
+"""Columns of a core's line in /proc/stat: user, nice, system, irq, softirq, steal (proc(5)), in ticks."""
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,12 @@ class LoadMeter:
         self._cores = sorted(os.sched_getaffinity(0))
         self._start = self._read()
 
-    def load(self) -> Load:
-        """The load so far."""
+    def load(self) -> Load | None:
+        """The load so far; None where the system does not tell of each of these cores."""
         now = self._read()
         start = self._start
+        if now is None or start is None:
+            return None
         return Load(
             cores=len(self._cores),
             seconds=now.seconds - start.seconds,
@@ -37,8 +40,12 @@ class LoadMeter:
             own=now.own - start.own,
         )
 
-    def _read(self) -> _Reading:
-        times = psutil.cpu_times(percpu=True)
-        busy = sum(getattr(times[core], kind, 0.0) for core in self._cores if core < len(times) for kind in _BUSY)
+    def _read(self) -> _Reading | None:
+        try:
+            lines = [line.split() for line in STAT.read_text().splitlines() if line.startswith("cpu")]
+            ticks = {name: [int(value) for value in values] for name, *values in lines}
+            busy = sum(ticks[f"cpu{core}"][kind] for core in self._cores for kind in _BUSY) / os.sysconf("SC_CLK_TCK")
+        except (OSError, ValueError, KeyError, IndexError):
+            return None
         usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
         return _Reading(time.monotonic(), busy, sum(usage.ru_utime + usage.ru_stime for usage in usages))

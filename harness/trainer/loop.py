@@ -1,6 +1,7 @@
 """The training loop of one rank: builds what the scenario names, trains, evaluates, samples, and reports."""
 
 import hashlib
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 
@@ -71,7 +72,7 @@ class Training:
             monitors.end_step((*self.step(windows, rate, step), rate))
         return self.report(meter.load())
 
-    def report(self, load: Load) -> RankReport:
+    def report(self, load: Load | None) -> RankReport:
         """What this rank measured, evaluated and wrote."""
         curves = dict(self.curves.curves)
         if self.perplexities:
@@ -92,6 +93,7 @@ class Training:
             oracle_nll=self.corpus.oracle_nll,
             samples=self.samples(),
             load=load,
+            source=str(Path(inspect.getfile(type(self.model))).resolve()),
         )
 
     def samples(self) -> list[list[int]]:

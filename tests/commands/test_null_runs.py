@@ -18,6 +18,7 @@ def test_the_scenario_is_ours_or_one_that_the_user_names(tmp_path):
         ("harness.scenario:NOTHING", "can't be loaded"),
         ("harness.scenario:Scenario", "is a type; name a harness.Scenario"),
         ("", "can't be loaded"),
+        (".x:Y", "can't be loaded"),
         ("harness", "can't be loaded"),
     ],
 )

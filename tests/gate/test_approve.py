@@ -125,4 +125,29 @@ def test_improvements_take_nothing_else():
     new = record(peak_memory=1.0, validation_perplexity=9.0, throughput=2.0, step_time=3.0)
     kept = improvements(new, former, {"peak_memory", "throughput"})
     assert kept.metrics == {"peak_memory": 1.0, "validation_perplexity": 5.0}
-    assert kept.machines["cpu-2c"].metrics == {"throughput": [2.0], "step_time": [1.0]}
+    assert kept.machines["cpu-2c"].metrics == {"throughput": [2.0], "step_time": []}
+    merged = merge(BaselineFile(runs={"run": former}), {"run": kept}, STAMP, {"run": {"numeric", "machine"}})
+    assert times(merged) == {"cpu-2c": {"throughput": [2.0], "step_time": [1.0]}}
+
+
+@pytest.mark.parametrize("scope", ["machine", "samples"])
+def test_times_that_were_not_properly_measured_stay_as_they_were(scope):
+    old = merge(None, {"run": record(step_time=1.0, compile_time=9.0)}, STAMP, {"run": {"machine"}})
+    new = record(step_time=5.0, compile_time=2.0)
+    new.machines["cpu-2c"].metrics["step_time"] = []
+    merged = merge(old, {"run": new}, STAMP, {"run": {scope}})
+    assert times(merged)["cpu-2c"]["step_time"] == [1.0]
+    assert times(merged)["cpu-2c"]["compile_time"] == ([2.0] if scope == "machine" else [9.0, 2.0])
+    new.machines["cpu-2c"].metrics["compile_time"] = []
+    assert merge(old, {"run": new}, STAMP, {"run": {scope}}) == old
+    assert moved_scopes(old.runs["run"], new) == set()
+    first = merge(None, {"run": new}, STAMP, {"run": {"machine"}})
+    assert times(first) == {}
+
+
+def test_samples_that_stay_keep_the_environment_they_were_taken_in():
+    old = merge(None, {"run": record(step_time=1.0, compile_time=9.0, mindspore="2.9.0")}, STAMP, {"run": {"machine"}})
+    new = record(step_time=5.0, compile_time=2.0)
+    new.machines["cpu-2c"].metrics["step_time"] = []
+    merged = merge(old, {"run": new}, STAMP, {"run": {"machine"}})
+    assert merged.runs["run"].machines["cpu-2c"].environment.mindspore == "2.9.0"

@@ -1,10 +1,14 @@
+from datetime import date
+
 import pytest
 
 from harness.configuration import Configuration
 from harness.errors import PolicyError
 from harness.gate import Status
+from harness.gate.approve import approval
 from harness.gate.baseline import BaselineFile
 from harness.gate.checks import Gate
+from harness.gate.expected import Expected
 from tests.gate.builders import make_record, make_run
 
 RUN = make_run(peak_memory=100.0, throughput=1000.0, curves={"loss": [3.0, 2.0]})
@@ -94,3 +98,61 @@ def test_configuration_and_test_both_have_a_word():
     checked = fresh(gate().baseline, Configuration(policy={"machine": {"lane": "advisory"}}))
     checked.check(worse, policy={"peak_memory": {"relative": 0.5}})
     assert checked.failures == []
+
+
+class TestTimesThatWereNotMeasured:
+    SHARED = make_run(peak_memory=1.0, step_time=1.0).model_copy(update={"foreign_load": 0.5})
+
+    @pytest.mark.parametrize("only", [None, ["step_time"]])
+    def test_they_are_invalid_also_where_nothing_is_approved(self, only):
+        checked = fresh()
+        checked.check(self.SHARED, only=only)
+        found = {v.metric: v for v in checked.verdicts}["step_time"]
+        assert (found.status, found.fails) == (Status.INVALID, True)
+        assert found.value == 1.0
+
+    def test_they_are_no_candidates(self):
+        checked = fresh()
+        checked.check(self.SHARED)
+        assert checked.candidates["run"].machines[self.SHARED.machine].metrics == {"step_time": []}
+
+
+class TestSettling:
+    def settle(self, checked, status):
+        asked = []
+
+        def confirm(run, suspicions):
+            asked.append([verdict.metric for verdict, _, _ in suspicions])
+            return [verdict.model_copy(update={"status": status}) for verdict, _, _ in suspicions]
+
+        checked.settle(confirm)
+        return asked
+
+    def test_only_suspicious_times_are_run_again_and_their_verdicts_replaced(self):
+        checked = fresh()
+        checked.check(
+            make_run(peak_memory=1.0, step_time=1.0, throughput=5.0), policy={"throughput": {"lane": "advisory"}}
+        )
+        assert self.settle(checked, Status.REGRESSED) == [["step_time"]]
+        assert {v.metric: v.status for v in checked.verdicts} == {
+            "peak_memory": Status.NO_BASELINE,
+            "step_time": Status.REGRESSED,
+            "throughput": Status.NO_BASELINE,
+        }
+
+    def test_an_expected_failure_stays_expected_when_confirmed(self):
+        entry = Expected(test="test_x", metric="step_time", reason="known", until=date(2999, 1, 1))
+        checked = fresh(configuration=Configuration(expected=(entry,)))
+        checked.check(make_run(step_time=1.0))
+        self.settle(checked, Status.REGRESSED)
+        assert [v.status for v in checked.verdicts] == [Status.XFAIL]
+
+    def test_recent_runs_are_those_since_the_approval(self):
+        asked = []
+        record = make_record(make_run(step_time=1.0))
+        stamp = approval("Ada", "why", "")
+        record.machines["cpu-2c"].approved = stamp
+        baseline = BaselineFile(runs={"run": record})
+        checked = Gate(baseline, Configuration(), "x", lambda label, run, since: asked.append((label, since)) or {})
+        checked.check(make_run(step_time=1.0))
+        assert asked == [("run", stamp.when)]

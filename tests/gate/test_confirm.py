@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness.errors import LaunchError
 from harness.gate import Policy, Status, Verdict
-from harness.gate.confirm import LOOKS, confirm, decide, ratio_interval, suspicious
+from harness.gate.confirm import LOOKS, MOST_ATTEMPTS, confirm, decide, ratio_interval, suspicious
 from harness.metrics import METRICS
 from tests.gate.builders import make_run
 
@@ -105,13 +105,42 @@ def test_disturbed_pairs_do_not_count():
     machine = Machine(1.3, foreign_load=0.5)
     found = settle(machine)
     assert found.status is Status.INCONCLUSIVE
-    assert found.reason.startswith(f"can't be told: no undisturbed pair over 0 pairs, {LOOKS[-1]} more disturbed")
+    assert found.reason.startswith(f"can't be told: no undisturbed pair over 0 pairs, {MOST_ATTEMPTS} more disturbed")
+    assert len(machine.sides) == 2 * MOST_ATTEMPTS
     calls = itertools.count()
 
     def sometimes(side):
         return Machine(1.3 if side == "head" else 1.0, foreign_load=0.5 if next(calls) % 4 == 0 else 0.0)(side)
 
     assert f"over {LOOKS[0]} pairs, {LOOKS[0]} more disturbed" in settle(sometimes).reason
+
+
+def test_what_is_left_of_the_pairs_at_the_bound_still_decides():
+    """Of 60 attempts, 45 are disturbed: 15 pairs lie between two looks."""
+    calls = itertools.count()
+
+    def mostly(side):
+        return Machine(2.0 if side == "head" else 1.0, foreign_load=0.0 if next(calls) % 8 < 2 else 0.5)(side)
+
+    unclear = Machine(1.025, noise=0.15)
+    assert "worse" in settle(mostly).reason
+    assert len(unclear.sides) == 0
+    settle(unclear)
+    assert len(unclear.sides) == 2 * LOOKS[-1]
+
+
+@pytest.mark.parametrize("missing", ["head", "base"])
+def test_a_run_that_lacks_the_metric_disturbs_its_pair_and_no_other(missing):
+    calls = itertools.count()
+    machine = Machine(1.5)
+
+    def once(side):
+        run = machine(side)
+        return make_run(peak_memory=1.0) if side == missing and next(calls) == 0 else run
+
+    found = settle(once)
+    assert found.status is Status.REGRESSED
+    assert "1 more disturbed" in found.reason
 
 
 def crash(at, side):

@@ -79,3 +79,26 @@ def test_the_table_names_drift_and_changes(tmp_path):
 def test_sparklines():
     assert sparkline([1.0, 2.0]) == "▁█"
     assert sparkline([3.0, 3.0]) == "▁▁"
+
+
+def test_the_anchor_stays_however_few_runs_are_looked_at(tmp_path):
+    """Each of 100 runs is 0.1 % slower: seen from its first ten, the last one is 10 % off."""
+    history = filled(tmp_path, step_time=[1.001**i for i in range(100)])
+    for last in (200, 50, 6):
+        (course,) = courses(history, tmp_path, Filter(), last)
+        assert course.trend.anchor < 1.01
+        assert course.trend.drifted
+
+
+def test_a_metric_of_another_version_is_left_out(tmp_path):
+    history = filled(tmp_path, step_time=[1.0], flops_per_joule=[1.0])
+    assert [c.series.metric for c in courses(history, tmp_path, Filter(), 200)] == ["step_time"]
+
+
+def test_the_hardware_is_a_parameter_of_its_own(tmp_path):
+    test = "suites/training/test_x.py::test_a[cpu_adam-gpu]"
+    path = baseline.baseline_path(test, "gpu")
+    baseline.write(tmp_path / "baselines" / path, BaselineFile(runs={"run": make_record(RUN)}))
+    history = History(str(tmp_path / "h.sqlite"))
+    history.add("s", "", "", [(Series(test, "run", "step_time", MACHINE), Point(2.0, "PASS", HASH, "2.10.0"))])
+    assert courses(history, tmp_path / "baselines", Filter(), 200)[0].trend.anchor == 1.0

@@ -66,6 +66,15 @@ class TestEachDatabase:
         found = history.recent(TIME.test, "run", "cpu-2c", "abc", "2.10.0")
         assert found == {"step_time": [float(i) for i in range(6, RECENT_RUNS + 6)], "peak_memory": [5.0]}
         assert history.recent(TIME.test, "other", "cpu-2c", "abc", "2.10.0") == {}
+        since = history.recent(TIME.test, "run", "cpu-2c", "abc", "2.10.0", since="2026-01-24T00:00:00Z")
+        assert since == {"step_time": [24.0, 25.0]}
+
+    def test_the_first_healthy_points_never_change(self, history):
+        fill(history, [9.0], status="REGRESSED")
+        for i in range(30):
+            history.add(f"t{i}", "", "", [(TIME, point(float(i)))])
+        assert history.first(TIME, "abc", ["PASS"], 3) == [0.0, 1.0, 2.0]
+        assert history.first(TIME, "other", ["PASS"], 3) == []
 
     def test_all_or_nothing(self, history):
         with pytest.raises(HistoryError, match="2 values were not stored"):
@@ -145,8 +154,15 @@ class TestAddresses:
         assert "secret" not in str(caught.value)
 
     @pytest.mark.parametrize(
-        ("url", "message"), [("://", "is no database URL"), ("nonsense://x", "the driver of nonsense is not installed")]
+        ("url", "message"),
+        [
+            ("://", "is no database URL"),
+            ("nonsense://x", "the driver of nonsense is not installed"),
+            ("my-db://me:secret@h/d", "is no database URL|is not installed"),
+            ("postgresql://me:secret@host:abc/db", "is no database URL"),
+        ],
     )
     def test_what_is_no_database(self, url, message):
-        with pytest.raises(HistoryError, match=message):
+        with pytest.raises(HistoryError, match=message) as caught:
             History(url)
+        assert "secret" not in str(caught.value)

@@ -38,9 +38,23 @@ def test_ranks_share_the_cores(monkeypatch, tmp_path):
 
 
 def test_ranks_run_the_code_they_are_told(monkeypatch, tmp_path):
+    tree, checkout = tmp_path / "tree", tmp_path / "tree" / ".harness" / "checkout"
+    for folder in (tree / "src", tree / "lib", checkout / "src", checkout / "lib"):
+        folder.mkdir(parents=True)
     monkeypatch.setenv("PYTHONPATH", "/elsewhere")
-    installed = rank_environment(1, Code(tmp_path))
-    assert installed["PYTHONPATH"] == "/elsewhere"
-    checkout = rank_environment(1, Code(tmp_path, tmp_path / "bin" / "python", first=True))
-    assert checkout["PYTHONPATH"] == f"{tmp_path.resolve()}:/elsewhere"
-    assert checkout["PATH"].startswith(f"{tmp_path / 'bin'}:")
+    monkeypatch.syspath_prepend(str(tree / "lib"))
+    assert rank_environment(1, Code(tree))["PYTHONPATH"] == "/elsewhere"
+    environment = rank_environment(1, Code(checkout, tmp_path / "bin" / "python", instead_of=tree))
+    paths = environment["PYTHONPATH"].split(":")
+    assert paths[0] == str(checkout)
+    assert set(paths[1:]) == {str(checkout / "lib"), str(checkout / "src"), "/elsewhere"}
+    assert paths[-1] == "/elsewhere"
+    assert environment["PATH"].startswith(f"{tmp_path / 'bin'}:")
+
+
+def test_the_working_trees_code_is_not_taken_for_the_checkouts(tmp_path):
+    code = Code(tmp_path / ".harness" / "checkout", instead_of=tmp_path)
+    assert code.may_run(tmp_path / ".harness" / "checkout" / "model.py")
+    assert not code.may_run(tmp_path / "src" / "model.py")
+    assert code.may_run(tmp_path.parent / "elsewhere" / "model.py")
+    assert Code(tmp_path).may_run(tmp_path / "model.py")

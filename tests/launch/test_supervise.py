@@ -9,6 +9,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from harness.errors import LaunchError
 from harness.launch import local, rank_environment
 from harness.launch.code import Code
 from harness.launch.supervise import Job, RankFailure, supervise
@@ -156,3 +157,9 @@ def test_progress_is_passed_on(tmp_path):
     script = f"import pathlib\npathlib.Path(sys.argv[1], 'progress').write_text('3 1.25')\ntime.sleep(0.5)\n{REPORT}"
     supervise(local_job(tmp_path, script), lambda step, loss: seen.append((step, loss)))
     assert seen[0] == (3, 1.25)
+
+
+def test_a_launcher_that_is_not_there_is_told_without_its_folder(tmp_path):
+    job = Job([str(tmp_path / "nowhere" / "msrun")], 1, tmp_path, rank_environment(1, HERE), 20.0)
+    with pytest.raises(LaunchError, match=r"^msrun can't be started: No such file"):
+        supervise(job)

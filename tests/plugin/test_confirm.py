@@ -81,7 +81,8 @@ def test_an_unchanged_tree_is_cleared_also_against_another_interpreter(repositor
     assert done.ret == 0, done.stdout.str()
     found = verdict(repository)
     assert found.status is Status.PASS
-    assert found.reason.startswith("no worse: head / ")
+    assert found.reason.startswith("no worse: head / MindSpore 2.")
+    assert sys.prefix not in found.model_dump_json()
 
 
 def test_a_broken_base_leaves_head_judged(repository):
@@ -116,13 +117,14 @@ def test_a_session_killed_in_the_middle_leaves_nothing_that_the_next_does_not_re
     [
         ("nowhere", "no commit and no interpreter of that name; fetch it (git fetch), or name a branch"),
         ("--help", "no commit and no interpreter"),
+        ("", "--confirm-against names nothing; give a branch"),
         ("{folder}/bare-python", "bare-python has no mindspore, numpy"),
         ("{folder}/broken-python", "broken-python has no exit 3"),
     ],
 )
 def test_a_base_that_is_none_is_refused_before_anything_is_trained(repository, against, message):
     bare = repository.path / "bare-python"
-    bare.write_text('#!/bin/sh\necho "mindspore numpy"\n')
+    bare.write_text('#!/bin/sh\necho "- mindspore numpy"\n')
     broken = repository.path / "broken-python"
     broken.write_text("#!/bin/sh\nexit 3\n")
     for script in (bare, broken):

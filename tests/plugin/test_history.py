@@ -5,7 +5,7 @@ import sqlite3
 import pytest
 
 from harness.history.database import History
-from tests.plugin.sessions import approve, gated, results, run, suite
+from tests.plugin.sessions import approve, gated, run, suite
 
 
 def series(project):
@@ -69,11 +69,14 @@ def test_the_gate_decides_without_it_and_says_what_was_not_stored(project, broke
     holder.close()
 
 
-def test_a_url_that_is_none_is_told_and_nothing_else_is_lost(project):
+@pytest.mark.parametrize("given", ["option", "environment"])
+def test_an_address_that_is_none_is_a_usage_error(project, monkeypatch, given):
     gated(project)
-    found = run(project, "--history", "nonsense://x")
-    found.stdout.fnmatch_lines(["harness: history: the driver of nonsense is not installed*"])
-    assert len(results(project).tests) == 3
+    monkeypatch.setenv("HARNESS_HISTORY", "nonsense://me:secret@x" if given == "environment" else "off")
+    found = run(project, *(["--history", "nonsense://me:secret@x"] if given == "option" else []))
+    assert found.ret == 4
+    found.stderr.fnmatch_lines(["*history: the driver of nonsense is not installed*"])
+    assert "secret" not in found.stderr.str()
 
 
 STEADY = """

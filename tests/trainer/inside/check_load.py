@@ -27,3 +27,10 @@ def test_own_work_is_no_foreign_load_and_a_neighbours_is():
     # The child counts as ours once it was waited for; until then it is a neighbour like any other.
     assert foreign_share([beside]) > 0.5 / beside.cores
     assert beside.own < 0.5
+
+
+def test_cores_that_the_system_does_not_tell_of_leave_no_load(tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.trainer.load.STAT", tmp_path / "stat")
+    assert LoadMeter().load() is None
+    (tmp_path / "stat").write_text("cpu  1 2 3 4 5 6 7 8\ncpu999 1 2 3 4 5 6 7 8\n")
+    assert LoadMeter().load() is None
