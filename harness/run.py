@@ -69,6 +69,9 @@ class RankReport(BaseModel):
     load: Load | None = None
     """Of the cores, from the first step to the last."""
 
+    optimizer_memory: float | None = None
+    """MiB of optimizer states that this rank keeps."""
+
     source: str = ""
     """File that the model's class is defined in."""
 
@@ -160,6 +163,9 @@ def assemble(
         values.add("peak_memory", lambda: max(peak for peak in peaks if peak is not None))
     else:
         values.undefined["peak_memory"] = "MindSpore reported no pool statistics"
+    kept = [report.optimizer_memory for report in reports if report.optimizer_memory is not None]
+    if kept:
+        values.add("optimizer_memory", lambda: max(kept))
     if len(reports) > 1:
         values.add("diverged_replicas", lambda: sum(r.parameter_digest != first.parameter_digest for r in reports))
     return Run(

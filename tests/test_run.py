@@ -97,3 +97,8 @@ def test_a_clock_that_steps_back_leaves_no_time():
     for name in ("step_time", "throughput", "compile_time", "achieved_flops"):
         assert name not in back.metrics
         assert "step 4 took -2 s: the clock stepped back" in back.undefined[name]
+
+
+def test_optimizer_memory_is_that_of_the_fullest_rank():
+    assert run(report(0, optimizer_memory=1.0), report(1, optimizer_memory=2.0))["optimizer_memory"] == 2.0
+    assert "optimizer_memory" not in run(report(0), report(1)).metrics

@@ -77,10 +77,15 @@ def check_supported(scenario: Scenario, hardware: str) -> None:
     Raises:
         ScenarioError: names the field.
     """
-    supported = Layout(dp=scenario.layout.dp).to_dict()
-    for name, value in scenario.layout.to_dict().items():
+    layout = scenario.layout
+    supported = Layout(dp=layout.dp, optimizer_sharding=layout.optimizer_sharding).to_dict()
+    for name, value in layout.to_dict().items():
         if value != supported[name]:
             raise ScenarioError(f"layout.{name}={value}: this trainer is data parallel only; use layout.dp")
+    if layout.optimizer_sharding and scenario.optimizer != "adamw":
+        raise ScenarioError(
+            f"layout.optimizer_sharding and optimizer={scenario.optimizer!r} disagree: it keeps no states to shard"
+        )
     if hardware == "cpu" and scenario.precision == "bfloat16":
         raise ScenarioError(
             "precision='bfloat16': MindSpore 2.10 has no bfloat16 matmul on CPU; use float32 or float16"

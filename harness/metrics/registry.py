@@ -91,6 +91,8 @@ _COUNTS = (
            description="Model FLOPs of one step; recomputation does not count."),
     Metric("diverged_replicas", "", "match", "numeric", 0.0, digits="integer",
            description="Data-parallel ranks whose parameters differ from rank 0's after training."),
+    Metric("optimizer_memory", "MiB", "lower", "numeric", 0.0, digits="float64",
+           description="Optimizer states that the fullest rank keeps."),
     Metric("peak_memory", "MiB", "lower", "numeric", 0.05, 2.0, digits="float64",
            description="Largest peak of MindSpore's memory pool over the ranks; on CPU in steps of 1 MiB."),
 )

@@ -23,6 +23,7 @@ from harness.trainer.load import LoadMeter
 from harness.trainer.model import Decoder, recompute
 from harness.trainer.monitors import CurveMonitor, Monitors, PerplexityMonitor, ProgressMonitor, StepTimer
 from harness.trainer.parallel.data import share
+from harness.trainer.parallel.sharding import ShardedAdamW
 from harness.trainer.resolve import user_function
 from harness.trainer.step import TrainStep, learning_rate
 
@@ -35,7 +36,7 @@ class Training:
         self.rank = rank
         self.corpus = corpus.load(scenario, root)
         self.model = build_model(scenario)
-        self.step = TrainStep(self.model, scenario)
+        self.step = TrainStep(self.model, scenario, self._sharded_optimizer())
         self.rate: Callable[[int], float] = lambda step: learning_rate(scenario, step)
         self.choose: Choose = sample_token
         self.curves = CurveMonitor()
@@ -52,6 +53,13 @@ class Training:
             monitor = PerplexityMonitor(lambda: perplexity(*evaluator()), scenario.eval_every)
             self.perplexities = monitor.curve
             self.callbacks.append(monitor)
+
+    def _sharded_optimizer(self) -> ShardedAdamW | None:
+        layout = self.scenario.layout
+        if not layout.optimizer_sharding:
+            return None
+        parameters = ms.ParameterTuple(self.model.trainable_params())
+        return ShardedAdamW(parameters, self.scenario.weight_decay, layout.dp, layout.position(self.rank)[1])
 
     def _evaluator(self) -> Evaluator:
         held_out = corpus.evenly_spaced(self.corpus.held_out, self.scenario.eval_sequences)
@@ -86,6 +94,7 @@ class Training:
             data=self.corpus.digest,
             parameters=sum(parameter.size for parameter in parameters),
             parameter_digest=digest(parameters),
+            optimizer_memory=sum(state.nbytes for state in self.step.update.optimizer.states()) / 2**20,
             step_seconds=self.timer.step_seconds,
             curves=curves,
             nll_sum=nll,

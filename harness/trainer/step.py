@@ -86,14 +86,24 @@ class AdamW(nn.Cell):
     lr·(m̂/(√v̂ + ε) + λp) = lr'·(m/(√v + ε') + λ'p) with r = √(1 − β₂ᵗ), c = 1 − β₁ᵗ, lr' = lr·r/c, ε' = ε·r, λ' = λ·c/r.
     """
 
-    def __init__(self, parameters: ms.ParameterTuple, decay: float) -> None:
+    def __init__(self, parameters: ms.ParameterTuple, decays: list[float]) -> None:
+        """Begins with moments of zero.
+
+        Args:
+            parameters: what is updated.
+            decays: decay of each.
+        """
         super().__init__(auto_prefix=False)
         self.parameters = parameters
         self.first = _zeros_like(parameters, "first_moment")
         self.second = _zeros_like(parameters, "second_moment")
-        self.decays = _decays(parameters, decay)
+        self.decays = decays
         self.kernel = ops.AdamWeightDecay()
         self.beta1, self.beta2, self.epsilon = 0.9, 0.999, 1e-8
+
+    def states(self) -> list[Parameter]:
+        """What it remembers from step to step."""
+        return [*self.first, *self.second]
 
     def construct(self, rate: Tensor, step: Tensor, scale: Tensor, gradients: tuple[Tensor, ...]) -> Tensor:
         """Updates every parameter in place.
@@ -134,10 +144,20 @@ class AdamW(nn.Cell):
 class SGD(nn.Cell):
     """Gradient descent with decoupled decay."""
 
-    def __init__(self, parameters: ms.ParameterTuple, decay: float) -> None:
+    def states(self) -> list[Parameter]:
+        """Nothing."""
+        return []
+
+    def __init__(self, parameters: ms.ParameterTuple, decays: list[float]) -> None:
+        """Keeps no states.
+
+        Args:
+            parameters: what is updated.
+            decays: decay of each.
+        """
         super().__init__(auto_prefix=False)
         self.parameters = parameters
-        self.decays = _decays(parameters, decay)
+        self.decays = decays
 
     def construct(self, rate: Tensor, step: Tensor, scale: Tensor, gradients: tuple[Tensor, ...]) -> Tensor:
         """Updates every parameter in place and returns the sum of squares of the update; arguments as in AdamW."""
@@ -155,7 +175,8 @@ def _zeros_like(parameters: ms.ParameterTuple, name: str) -> ms.ParameterTuple:
     )
 
 
-def _decays(parameters: ms.ParameterTuple, decay: float) -> list[float]:
+def decays_of(parameters: ms.ParameterTuple, decay: float) -> list[float]:
+    """Decay of each parameter: matrices decay, norms do not."""
     return [decay if len(p.shape) > 1 else 0.0 for p in parameters]
 
 
@@ -186,12 +207,21 @@ class Update(nn.Cell):
 class TrainStep:
     """A whole step on this rank's share of the batch: every part's gradients, added up, then one update."""
 
-    def __init__(self, model: nn.Cell, scenario: Scenario) -> None:
+    def __init__(self, model: nn.Cell, scenario: Scenario, optimizer: nn.Cell | None = None) -> None:
+        """Builds the parts of a step.
+
+        Args:
+            model: what is trained.
+            scenario: how.
+            optimizer: in place of the scenario's own, where that is spread over ranks.
+        """
         parameters = ms.ParameterTuple(model.trainable_params())
         # Sums over a part's tokens are scaled to about a mean, so that float16 gradients keep their range.
         part_tokens = scenario.tokens_per_step / (scenario.layout.dp * scenario.accumulation)
         scale = (FLOAT16_LOSS_SCALE if scenario.precision == "float16" else 1.0) / part_tokens
-        optimizer = {"adamw": AdamW, "sgd": SGD}[scenario.optimizer](parameters, scenario.weight_decay)
+        if optimizer is None:
+            plain = {"adamw": AdamW, "sgd": SGD}[scenario.optimizer]
+            optimizer = plain(parameters, decays_of(parameters, scenario.weight_decay))
         self.accumulation = scenario.accumulation
         self.gradients = Gradients(model, scale)
         self.add = Add(len(parameters) + 2)

@@ -23,3 +23,22 @@ def test_two_ranks_equal_one_process(trainer, gate):
     assert both["validation_perplexity"] == pytest.approx(single["validation_perplexity"], rel=1e-5)
     assert both["diverged_replicas"] == 0
     gate.check(both, only=["loss", "grad_norm", "update_norm", "diverged_replicas", "peak_memory", "throughput"])
+
+
+@hardware("cpu", "gpu", "ascend")
+@cards(2)
+def test_sharded_optimizer_equals_one_process(trainer, gate):
+    """Feature: each rank keeps the Adam moments of its own parameters, updates those, and is sent the others.
+
+    Expectation: where the moments are kept changes no number. Adam keeps 8 bytes, two float32, a parameter; of two
+    ranks, each keeps half, up to one parameter, since none is split (Rajbhandari et al. 2020, «ZeRO», stage 1).
+    """
+    single = trainer.run(SHORT)
+    sharded = trainer.run(SHORT.replace(layout=Layout(dp=2, optimizer_sharding=True)))
+    assert sharded.curve("loss") == pytest.approx(single.curve("loss"), rel=1e-5)
+    assert sharded.curve("grad_norm") == pytest.approx(single.curve("grad_norm"), rel=1e-4)
+    assert sharded.curve("update_norm") == pytest.approx(single.curve("update_norm"), rel=1e-4)
+    assert sharded["diverged_replicas"] == 0
+    assert single["optimizer_memory"] == 8 * single["parameters"] / 2**20
+    assert sharded["optimizer_memory"] == pytest.approx(single["optimizer_memory"] / 2, rel=0.02)
+    gate.check(sharded, only=["loss", "grad_norm", "update_norm", "diverged_replicas", "optimizer_memory"])

@@ -10,7 +10,17 @@ from harness.corpus import IGNORED
 from harness.models import ModelConfig
 from harness.trainer.model import Decoder, recompute
 from harness.trainer.parallel.data import Reduce, share
-from harness.trainer.step import SGD, AdamW, TokenLoss, TrainStep, Update, as_tensor, learning_rate, sum_of_squares
+from harness.trainer.step import (
+    SGD,
+    AdamW,
+    TokenLoss,
+    TrainStep,
+    Update,
+    as_tensor,
+    decays_of,
+    learning_rate,
+    sum_of_squares,
+)
 
 ONE = ModelConfig(layers=1, width=16, heads=2, feed_forward=24)
 THREE = ModelConfig(layers=3, width=16, heads=2, feed_forward=24)
@@ -38,7 +48,7 @@ def scalar(value):
 def test_adam_keeps_its_moments():
     """Ten steps with gradient 1, then one with 0: the update is 0.896188 of the rate; dropped moments give 0."""
     weights = parameters([0.0])
-    adam = AdamW(weights, decay=0.0)
+    adam = AdamW(weights, [0.0])
     for step in range(1, 11):
         adam(scalar(1e-3), scalar(step), scalar(1.0), (Tensor([1.0], ms.float32),))
     before = weights[0].asnumpy().copy()
@@ -51,7 +61,7 @@ def test_adam_keeps_its_moments():
 def test_adam_equals_its_formula_with_decay():
     start = RANDOM.normal(size=(3, 4)).astype(np.float32)
     weights = parameters(start)
-    adam = AdamW(weights, decay=0.1)
+    adam = AdamW(weights, decays_of(weights, 0.1))
     expected, first, second = start.astype(np.float64), 0.0, 0.0
     for step in range(1, 6):
         gradient = RANDOM.normal(size=(3, 4)).astype(np.float32)
@@ -65,7 +75,7 @@ def test_adam_equals_its_formula_with_decay():
 
 def test_norms_do_not_decay():
     weights = parameters([1.0, 1.0], [[1.0]])
-    SGD(weights, decay=0.5)(scalar(1.0), scalar(1), scalar(1.0), (Tensor([0.0, 0.0]), Tensor([[0.0]])))
+    SGD(weights, decays_of(weights, 0.5))(scalar(1.0), scalar(1), scalar(1.0), (Tensor([0.0, 0.0]), Tensor([[0.0]])))
     assert weights[0].asnumpy().tolist() == [1.0, 1.0]
     assert weights[1].asnumpy().tolist() == [[0.5]]
 
@@ -85,7 +95,7 @@ class AddOther(nn.Cell):
 def test_clipping_comes_after_the_reduction():
     """g₀ = (3, 4), g₁ = (−3, 4), norm at most 1, mean over both: (0, 1); clipping first would give (0, 0.8)."""
     weights = parameters([0.0, 0.0])
-    update = Update(SGD(weights, 0.0), AddOther(0.0, 1.0, [-3.0, 4.0]), clip_norm=1.0, scale=1.0)
+    update = Update(SGD(weights, decays_of(weights, 0.0)), AddOther(0.0, 1.0, [-3.0, 4.0]), clip_norm=1.0, scale=1.0)
     _, norm, moved = update(scalar(1.0), scalar(1), scalar(0.0), scalar(1.0), Tensor([3.0, 4.0], ms.float32))
     assert -weights[0].asnumpy() == pytest.approx([0.0, 1.0], abs=1e-5)
     assert float(norm.asnumpy()) == pytest.approx(4.0)

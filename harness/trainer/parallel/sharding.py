@@ -1,0 +1,70 @@
+"""Optimizer sharding: each data-parallel rank keeps the moments of its own parameters alone.
+
+It updates those, and takes the others from the ranks that own them (Rajbhandari et al. 2020, «ZeRO», stage 1).
+"""
+
+from collections.abc import Sequence
+
+import mindspore as ms
+import numpy as np
+from mindspore import Tensor, nn, ops
+
+from harness.trainer.step import AdamW, decays_of
+
+
+def owners(sizes: Sequence[int], replicas: int) -> list[int]:
+    """Which replica keeps the states of which parameter: largest first, to the one that has least so far."""
+    load = [0] * replicas
+    found = [0] * len(sizes)
+    for index in sorted(range(len(sizes)), key=lambda i: (-sizes[i], i)):
+        replica = load.index(min(load))
+        found[index] = replica
+        load[replica] += sizes[index]
+    return found
+
+
+class ShardedAdamW(nn.Cell):
+    """AdamW over the parameters that this replica owns; takes and returns what ``AdamW`` does.
+
+    Updated parameters travel in one AllGather, each replica's share filled up to the largest.
+    """
+
+    def __init__(self, parameters: ms.ParameterTuple, decay: float, replicas: int, replica: int) -> None:
+        super().__init__(auto_prefix=False)
+        sizes = [parameter.size for parameter in parameters]
+        found = owners(sizes, replicas)
+        self.parameters = parameters
+        self.own = [i for i, owner in enumerate(found) if owner == replica]
+        self.others = [i for i, owner in enumerate(found) if owner != replica]
+        shares = [[i for i, owner in enumerate(found) if owner == r] for r in range(replicas)]
+        width = max(sum(sizes[i] for i in share) for share in shares)
+        self.offsets = [0] * len(sizes)
+        for r, share in enumerate(shares):
+            ends = np.cumsum([0, *(sizes[i] for i in share)]).tolist()
+            for i, start in zip(share, ends, strict=False):
+                self.offsets[i] = r * width + start
+        filling = width - sum(sizes[i] for i in self.own)
+        self.filling = Tensor(np.zeros(filling, np.float32)) if filling else None
+        decays = decays_of(parameters, decay)
+        self.adam = AdamW(ms.ParameterTuple([parameters[i] for i in self.own]), [decays[i] for i in self.own])
+        self.gather = ops.AllGather()
+        self.all_reduce = ops.AllReduce(ops.ReduceOp.SUM)
+
+    def states(self) -> list[ms.Parameter]:
+        """What this replica remembers."""
+        return self.adam.states()
+
+    def construct(self, rate: Tensor, step: Tensor, scale: Tensor, gradients: tuple[Tensor, ...]) -> Tensor:
+        """Updates every parameter in place and returns the sum of squares of the whole update."""
+        squares = self.adam(rate, step, scale, tuple([gradients[i] for i in self.own]))
+        parts = [ops.depend(self.parameters[i], squares).reshape(-1) for i in self.own]
+        if self.filling is not None:
+            parts.append(self.filling)
+        gathered = self.gather(ops.concat(parts))
+        total = self.all_reduce(squares.reshape(1))
+        for i in self.others:
+            parameter = self.parameters[i]
+            start = self.offsets[i]
+            taken = gathered[start : start + parameter.size].reshape(parameter.shape)
+            total = ops.depend(total, ops.assign(parameter, taken))
+        return total.reshape(())
