@@ -69,6 +69,9 @@ class RankReport(BaseModel):
     load: Load | None = None
     """Of the cores, from the first step to the last."""
 
+    collectives: list[tuple[str, int]] | None = None
+    """Kind and bytes of each collective of a step."""
+
     optimizer_memory: float | None = None
     """MiB of optimizer states that this rank keeps."""
 
@@ -166,6 +169,10 @@ def assemble(
     kept = [report.optimizer_memory for report in reports if report.optimizer_memory is not None]
     if kept:
         values.add("optimizer_memory", lambda: max(kept))
+    sent = [report.collectives for report in reports if report.collectives]
+    if sent:
+        values.add("communication_calls", lambda: max(len(calls) for calls in sent))
+        values.add("communication_volume", lambda: max(sum(size for _, size in calls) for calls in sent) / 2**20)
     if len(reports) > 1:
         values.add("diverged_replicas", lambda: sum(r.parameter_digest != first.parameter_digest for r in reports))
     return Run(

@@ -99,6 +99,9 @@ class Scenario:
     recompute: str = "none"
     """Blocks whose activations are computed again in backward: ``none``, ``full``, ``middle`` (not first and last)."""
 
+    fused_reduction: bool = True
+    """Whether data-parallel ranks reduce all gradients in one AllReduce, or each parameter's in one of its own."""
+
     layout: Layout = field(default_factory=Layout)
     """Data, tensor and pipeline parallelism."""
 
@@ -138,6 +141,8 @@ class Scenario:
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
                 raise ScenarioError(f"{name} must be a finite number of at least 0, not {value!r}")
             object.__setattr__(self, name, float(value))
+        if not isinstance(self.fused_reduction, bool):
+            raise ScenarioError(f"fused_reduction must be True or False, not {self.fused_reduction!r}")
         for name in ("model", "data"):
             if not isinstance(getattr(self, name), str):
                 raise ScenarioError(f"{name} must be a text, not {getattr(self, name)!r}")
@@ -168,6 +173,8 @@ class Scenario:
             raise ScenarioError(
                 f"micro_batches={self.micro_batches} and layout.pp=1 disagree: without a pipeline use accumulation"
             )
+        if not self.fused_reduction and self.layout.dp == 1:
+            raise ScenarioError("fused_reduction=False and layout.dp=1 disagree: there is nothing to reduce")
         if self.warmup_steps > self.steps:
             raise ScenarioError(f"warmup_steps={self.warmup_steps} and steps={self.steps} disagree: it would never end")
         if self.eval_every and not self.eval_sequences:

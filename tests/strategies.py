@@ -32,6 +32,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         weight_decay=draw(rate),
         clip_norm=draw(st.none() | st.floats(1e-3, 10)),
         warmup_steps=draw(st.integers(0, steps)),
+        fused_reduction=draw(st.booleans()) if layout.dp > 1 else True,
         layout=layout,
         seed=draw(st.integers(0, 2**31)),
         eval_every=draw(st.integers(0, min(100, steps))) if eval_sequences else 0,

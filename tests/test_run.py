@@ -102,3 +102,10 @@ def test_a_clock_that_steps_back_leaves_no_time():
 def test_optimizer_memory_is_that_of_the_fullest_rank():
     assert run(report(0, optimizer_memory=1.0), report(1, optimizer_memory=2.0))["optimizer_memory"] == 2.0
     assert "optimizer_memory" not in run(report(0), report(1)).metrics
+
+
+def test_communication_is_that_of_the_busiest_rank():
+    calls = [("AllReduce", 2**20), ("AllGather", 2**19)]
+    found = run(report(0, collectives=calls[:1]), report(1, collectives=calls))
+    assert (found["communication_calls"], found["communication_volume"]) == (2, 1.5)
+    assert "communication_calls" not in run(report(0, collectives=[]), report(1, collectives=[])).metrics

@@ -37,6 +37,7 @@ class Training:
         self.corpus = corpus.load(scenario, root)
         self.model = build_model(scenario)
         self.step = TrainStep(self.model, scenario, self._sharded_optimizer())
+        self.traffic = self.step.traffic()
         self.rate: Callable[[int], float] = lambda step: learning_rate(scenario, step)
         self.choose: Choose = sample_token
         self.curves = CurveMonitor()
@@ -94,6 +95,7 @@ class Training:
             data=self.corpus.digest,
             parameters=sum(parameter.size for parameter in parameters),
             parameter_digest=digest(parameters),
+            collectives=[(found.kind, found.size) for found in self.traffic],
             optimizer_memory=sum(state.nbytes for state in self.step.update.optimizer.states()) / 2**20,
             step_seconds=self.timer.step_seconds,
             curves=curves,

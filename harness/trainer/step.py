@@ -7,6 +7,7 @@ from mindspore import Parameter, Tensor, nn, ops
 from harness.corpus import IGNORED, Tokens
 from harness.scenario import Scenario
 from harness.trainer.parallel.data import Reduce
+from harness.trainer.parallel.traffic import Collective
 
 FLOAT16_LOSS_SCALE = 1024.0
 """Keeps float16 gradients out of the subnormal range; taken out again before anything looks at them."""
@@ -105,6 +106,10 @@ class AdamW(nn.Cell):
         """What it remembers from step to step."""
         return [*self.first, *self.second]
 
+    def traffic(self) -> list[Collective]:
+        """Nothing is sent."""
+        return []
+
     def construct(self, rate: Tensor, step: Tensor, scale: Tensor, gradients: tuple[Tensor, ...]) -> Tensor:
         """Updates every parameter in place.
 
@@ -146,6 +151,10 @@ class SGD(nn.Cell):
 
     def states(self) -> list[Parameter]:
         """Nothing."""
+        return []
+
+    def traffic(self) -> list[Collective]:
+        """Nothing is sent."""
         return []
 
     def __init__(self, parameters: ms.ParameterTuple, decays: list[float]) -> None:
@@ -222,12 +231,17 @@ class TrainStep:
         if optimizer is None:
             plain = {"adamw": AdamW, "sgd": SGD}[scenario.optimizer]
             optimizer = plain(parameters, decays_of(parameters, scenario.weight_decay))
+        reduce = Reduce(parameters, scenario.layout.dp, scenario.fused_reduction)
         self.accumulation = scenario.accumulation
         self.gradients = Gradients(model, scale)
         self.add = Add(len(parameters) + 2)
-        self.update = Update(optimizer, Reduce(parameters, scenario.layout.dp), scenario.clip_norm, scale)
+        self.update = Update(optimizer, reduce, scenario.clip_norm, scale)
         for cell in (self.gradients, self.add, self.update):
             cell.set_train()
+
+    def traffic(self) -> list[Collective]:
+        """The collectives of one step of this rank, however many parts it accumulates."""
+        return [*self.update.reduce.traffic(), *self.update.optimizer.traffic()]
 
     def __call__(self, windows: Tensor, rate: float, step: int) -> tuple[float, float, float]:
         """Trains on (rows, sequence + 1) windows, rows being this rank's share.

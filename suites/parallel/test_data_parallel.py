@@ -42,3 +42,21 @@ def test_sharded_optimizer_equals_one_process(trainer, gate):
     assert single["optimizer_memory"] == 8 * single["parameters"] / 2**20
     assert sharded["optimizer_memory"] == pytest.approx(single["optimizer_memory"] / 2, rel=0.02)
     gate.check(sharded, only=["loss", "grad_norm", "update_norm", "diverged_replicas", "optimizer_memory"])
+
+
+@hardware("cpu", "gpu", "ascend")
+@cards(2)
+def test_fused_reduction_saves_calls_and_nothing_else(trainer, gate):
+    """Feature: all gradients in one AllReduce, or each in one of its own.
+
+    Expectation: a sum over two ranks has one order, so every number is the same in every bit. Fused, a step makes one
+    call; unfused, one for loss and token count and one for each of nano's 21 parameters (2 blocks of 9, embedding, last
+    norm, head). The bytes are the same, four for each parameter and each of the two.
+    """
+    fused = trainer.run(SHORT.replace(layout=Layout(dp=2)))
+    unfused = trainer.run(SHORT.replace(layout=Layout(dp=2), fused_reduction=False))
+    for name in ("loss", "grad_norm", "update_norm"):
+        assert unfused.curve(name) == fused.curve(name)
+    assert (fused["communication_calls"], unfused["communication_calls"]) == (1, 1 + 21)
+    assert fused["communication_volume"] == unfused["communication_volume"] == 4 * (fused["parameters"] + 2) / 2**20
+    gate.check(unfused, only=["loss", "communication_calls", "communication_volume"])

@@ -1,19 +1,26 @@
-"""Data parallelism: each rank trains on its rows of the batch, and sums are reduced in one AllReduce."""
+"""Data parallelism: each rank trains on its rows of the batch, and sums are reduced by AllReduce."""
 
 import mindspore as ms
 import numpy as np
 import numpy.typing as npt
 from mindspore import Tensor, nn, ops
 
+from harness.trainer.parallel.traffic import Collective
+
 
 class Reduce(nn.Cell):
-    """Sums loss, token count and gradients over the replicas, flattened into one bucket."""
+    """Sums loss, token count and gradients over the replicas.
 
-    def __init__(self, parameters: ms.ParameterTuple, replicas: int) -> None:
+    Fused, all of them are flattened into one bucket. Otherwise loss and token count make one, each gradient its own.
+    """
+
+    def __init__(self, parameters: ms.ParameterTuple, replicas: int, fused: bool = True) -> None:
         super().__init__(auto_prefix=False)
         self.replicas = replicas
         self.shapes = [(), (), *(tuple(p.shape) for p in parameters)]
-        self.offsets = np.cumsum([0, *(int(np.prod(shape)) for shape in self.shapes)]).tolist()
+        self.fused = fused
+        items = range(len(self.shapes))
+        self.buckets = [list(items)] if fused else [[0, 1], *([i] for i in items[2:])]
         if replicas > 1:
             self.all_reduce = ops.AllReduce(ops.ReduceOp.SUM)
 
@@ -21,10 +28,22 @@ class Reduce(nn.Cell):
         """Loss sum, token count and gradients of this rank → those of all ranks."""
         if self.replicas == 1:
             return sums
-        bucket = self.all_reduce(ops.concat([x.reshape(-1) for x in sums]))
-        return tuple(
-            [bucket[self.offsets[i] : self.offsets[i + 1]].reshape(self.shapes[i]) for i in range(len(self.shapes))]
-        )
+        found = []
+        for bucket in self.buckets:
+            flat = self.all_reduce(ops.concat([sums[i].reshape(-1) for i in bucket]))
+            start = 0
+            for i in bucket:
+                size = sums[i].size
+                found.append(flat[start : start + size].reshape(self.shapes[i]))
+                start += size
+        return tuple(found)
+
+    def traffic(self) -> list[Collective]:
+        """The collectives of one step."""
+        sizes = [int(np.prod(shape)) for shape in self.shapes]
+        if self.replicas == 1:
+            return []
+        return [Collective("AllReduce", 4 * sum(sizes[i] for i in bucket)) for bucket in self.buckets]
 
 
 def share(rows: npt.NDArray[np.int64], replicas: int, replica: int) -> npt.NDArray[np.int64]:

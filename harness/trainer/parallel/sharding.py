@@ -9,6 +9,7 @@ import mindspore as ms
 import numpy as np
 from mindspore import Tensor, nn, ops
 
+from harness.trainer.parallel.traffic import Collective
 from harness.trainer.step import AdamW, decays_of
 
 
@@ -37,7 +38,7 @@ class ShardedAdamW(nn.Cell):
         self.own = [i for i, owner in enumerate(found) if owner == replica]
         self.others = [i for i, owner in enumerate(found) if owner != replica]
         shares = [[i for i, owner in enumerate(found) if owner == r] for r in range(replicas)]
-        width = max(sum(sizes[i] for i in share) for share in shares)
+        self.width = width = max(sum(sizes[i] for i in share) for share in shares)
         self.offsets = [0] * len(sizes)
         for r, share in enumerate(shares):
             ends = np.cumsum([0, *(sizes[i] for i in share)]).tolist()
@@ -53,6 +54,10 @@ class ShardedAdamW(nn.Cell):
     def states(self) -> list[ms.Parameter]:
         """What this replica remembers."""
         return self.adam.states()
+
+    def traffic(self) -> list[Collective]:
+        """The collectives of one step."""
+        return [Collective("AllGather", 4 * self.width), Collective("AllReduce", 4)]
 
     def construct(self, rate: Tensor, step: Tensor, scale: Tensor, gradients: tuple[Tensor, ...]) -> Tensor:
         """Updates every parameter in place and returns the sum of squares of the whole update."""

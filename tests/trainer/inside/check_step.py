@@ -10,6 +10,7 @@ from harness.corpus import IGNORED
 from harness.models import ModelConfig
 from harness.trainer.model import Decoder, recompute
 from harness.trainer.parallel.data import Reduce, share
+from harness.trainer.parallel.traffic import Collective
 from harness.trainer.step import (
     SGD,
     AdamW,
@@ -196,6 +197,22 @@ def test_one_replica_reduces_to_itself():
     weights = parameters([1.0])
     sums = (scalar(1.0), scalar(2.0), Tensor([3.0]))
     assert [x.asnumpy().tolist() for x in Reduce(weights, 1)(*sums)] == [1.0, 2.0, [3.0]]
+    assert Reduce(weights, 1).traffic() == []
+
+
+def test_a_fused_reduction_is_one_call_and_an_unfused_one_a_parameter():
+    weights = parameters([1.0], [[1.0, 2.0], [3.0, 4.0]])
+    assert Reduce(weights, 2).traffic() == [Collective("AllReduce", 4 * (2 + 1 + 4))]
+    assert Reduce(weights, 2, fused=False).traffic() == [Collective("AllReduce", 4 * size) for size in (2, 1, 4)]
+
+
+def test_what_is_sent_does_not_grow_with_accumulation():
+    def sent(**changes):
+        scenario = Scenario(steps=1, batch=8, sequence=8, layout=Layout(dp=2), **changes)
+        return TrainStep(Decoder(ONE, 8, 0), scenario).traffic()
+
+    assert sent(accumulation=4) == sent()
+    assert len(sent(fused_reduction=False)) == 1 + len(Decoder(ONE, 8, 0).trainable_params())
 
 
 def test_shares_together_are_the_batch():
