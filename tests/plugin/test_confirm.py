@@ -75,6 +75,7 @@ def test_a_slower_working_tree_is_confirmed_against_a_commit(repository):
     assert "512" in (repository.path / "mine.py").read_text()
 
 
+@pytest.mark.nightly
 def test_an_unchanged_tree_is_cleared_also_against_another_interpreter(repository):
     git(repository, "checkout", "-q", "mine.py")
     done = run(repository, f"--confirm-against={sys.executable}")
