@@ -1,13 +1,18 @@
 import math
+import sys
 
 import pytest
-import tomllib
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.gate.calibrate import as_toml, calibrate, round_up
 from harness.gate.policy import check_overrides
 from tests.gate.builders import make_run
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 
 def runs(**series):
