@@ -54,7 +54,10 @@ def find(hardware: str) -> Devices:
 def driver(hardware: str) -> str | None:
     """Version of the device's driver; None where there is none or it is not told."""
     if hardware == "gpu":
-        return _nvidia_smi("--query-gpu=driver_version", "--format=csv,noheader").partition("\n")[0].strip() or None
+        return (
+            _output("nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader").partition("\n")[0].strip()
+            or None
+        )
     if hardware == "ascend":
         with contextlib.suppress(OSError, UnicodeDecodeError):
             found = re.search(r"^Version=(\S+)", ASCEND_DRIVER.read_text(encoding="utf-8"), re.MULTILINE)
@@ -67,7 +70,7 @@ def processes(hardware: str) -> int:
     if hardware == "gpu":
         ours = os.environ.get("CUDA_VISIBLE_DEVICES")
         chosen = [f"--id={ours}"] if ours else []
-        return len(_nvidia_smi("--query-compute-apps=pid", "--format=csv,noheader", *chosen).split())
+        return len(_output("nvidia-smi", "--query-compute-apps=pid", "--format=csv,noheader", *chosen).split())
     if hardware == "ascend":
         ours = os.environ.get("ASCEND_RT_VISIBLE_DEVICES")
         visible = [int(number) for number in re.findall(r"\d+", ours)] if ours else None
@@ -84,10 +87,6 @@ def npu_processes(table: str, visible: list[int] | None = None) -> list[int]:
     """
     rows = re.findall(r"^\|\s*(\d+)\s+\d+\s*\|\s*(\d+)\s*\|[^|]*\|[^|]*\|\s*$", table, re.MULTILINE)
     return [int(pid) for device, pid in rows if visible is None or int(device) in visible]
-
-
-def _nvidia_smi(*arguments: str) -> str:
-    return _output("nvidia-smi", *arguments)
 
 
 def _output(*command: str) -> str:

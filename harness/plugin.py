@@ -71,13 +71,13 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         fault = Fault.parse(config.option.plant) if config.option.plant else None
         config.stash[CONFIGURATION] = configuration.read(config.rootpath)
+        config.stash[HISTORY] = address(config.option.history, _results(config))
     except HarnessError as error:
         raise pytest.UsageError(str(error)) from None
     worker = getattr(config, "workerinput", None)
     folder = Path(worker["harness_folder"]) if worker else _new_folder(config)
     progress = _progress(config) if _on_terminal() and not worker else lambda scenario: nullcontext()
     config.stash[SESSION] = Session(config.rootpath, folder, config.option.deadline, fault, progress)
-    config.stash[HISTORY] = _history(config.option.history, folder.parent.parent)
     watch = OrphanWatch(_baselines(config), strict=config.option.strict_baselines)
     config.pluginmanager.register(watch, "harness-orphans")
     if config.option.confirm_against is not None:
@@ -100,10 +100,13 @@ def _confirmer(config: pytest.Config, is_worker: bool) -> "Confirmer":
     return confirmer
 
 
+def _results(config: pytest.Config) -> Path:
+    return Path(config.option.results or config.rootpath / ".harness").absolute()
+
+
 def _new_folder(config: pytest.Config) -> Path:
-    results = Path(config.option.results) if config.option.results else config.rootpath / ".harness"
     stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-    return results.absolute() / "runs" / f"{stamp}-{uuid.uuid4().hex[:6]}"
+    return _results(config) / "runs" / f"{stamp}-{uuid.uuid4().hex[:6]}"
 
 
 def _on_terminal() -> bool:
@@ -189,19 +192,6 @@ def gate(request: pytest.FixtureRequest, hardware: str) -> Gate:
     collected = Gate(approved, request.config.stash[CONFIGURATION], nodeid, _recent(request.config, nodeid))
     request.node.stash[GATE] = collected
     return collected
-
-
-def _history(option: str | None, results: Path) -> str | None:
-    """The history's address, checked where somebody gave one."""
-    url = address(option, results)
-    if url and (option or VARIABLE in os.environ):
-        from harness.history.database import History
-
-        try:
-            History(url)
-        except HarnessError as error:
-            raise pytest.UsageError(str(error)) from None
-    return url
 
 
 def _recent(config: pytest.Config, nodeid: str) -> Recent:

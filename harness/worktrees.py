@@ -8,6 +8,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from harness.errors import LaunchError
+from harness.provenance import git
 
 ALIVE = "alive.lock"
 
@@ -63,10 +64,7 @@ class Worktrees:
         """The commit that a reference names; empty where there is none."""
         if reference.startswith("-"):
             return ""
-        try:
-            return self._git("rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}")
-        except LaunchError:
-            return ""
+        return git("-C", str(self.root), "rev-parse", "--verify", "--quiet", f"{reference}^{{commit}}")
 
     def snapshot(self) -> str:
         """A commit of the working tree as it is, tracked files only; HEAD where nothing was changed."""
@@ -75,9 +73,10 @@ class Worktrees:
 
     def _remove(self, folder: Path) -> None:
         shutil.rmtree(folder, ignore_errors=True)
-        subprocess.run(["git", "worktree", "prune"], cwd=self.root, capture_output=True, check=False)
+        git("-C", str(self.root), "worktree", "prune")
 
     def _git(self, *arguments: str) -> str:
+        """Output of a git command that must succeed."""
         try:
             done = subprocess.run(["git", *arguments], cwd=self.root, capture_output=True, text=True, check=False)
         except OSError as error:

@@ -18,7 +18,7 @@ from harness.metrics.registry import Metric
 from harness.run import Run
 
 Confirm = Callable[[Run, Sequence[tuple[Verdict, Metric, Policy]]], list[Verdict]]
-
+"""A run and what is suspected of it → a verdict for each suspicion."""
 
 Recent = Callable[[str, Run, str], Mapping[str, Sequence[float]]]
 """Label, run and the time of an approval → times of runs that passed since, by metric."""
@@ -28,6 +28,9 @@ Recent = Callable[[str, Run, str], Mapping[str, Sequence[float]]]
 class _Checked:
     run: Run
     policies: tuple[Overrides, ...]
+    samples: Mapping[str, Sequence[float]]
+    """Approved times of its machine, by metric."""
+
     recent: Mapping[str, Sequence[float]]
 
 
@@ -94,13 +97,12 @@ class Gate:
         approved = self.baseline.runs.get(label) if self.baseline else None
         times = approved.machines.get(run.machine) if approved else None
         recent = self.recent(label, run, times.approved.when if times and times.approved else "")
-        today = datetime.now(timezone.utc).date()
         verdicts = [
-            apply(verdict, self.nodeid, self.configuration.expected, today).model_copy(update={"label": label})
+            self._expected(verdict).model_copy(update={"label": label})
             for verdict in judge(record, run, approved, wanted, *policies, recent=recent)
         ]
         self.candidates[label] = record
-        self._checked[label] = _Checked(run, policies, recent)
+        self._checked[label] = _Checked(run, policies, times.metrics if times else {}, recent)
         self.verdicts += verdicts
         return verdicts
 
@@ -111,26 +113,24 @@ class Gate:
             confirm: given a run and its suspicions, returns a verdict for each.
         """
         for label, checked in self._checked.items():
-            run = checked.run
-            record = self.baseline.runs.get(label) if self.baseline else None
-            samples = record.machines[run.machine].metrics if record and run.machine in record.machines else {}
             suspicions = []
             for verdict in self.verdicts:
                 if verdict.label == label and verdict.scope == "machine" and verdict.value is not None:
                     metric = find_metric(verdict.metric)
                     policy = resolve(metric, *checked.policies)
-                    recent = checked.recent.get(metric.name, ())
-                    if suspicious(verdict, metric, samples.get(metric.name, []), policy, recent):
+                    samples, recent = checked.samples.get(metric.name, ()), checked.recent.get(metric.name, ())
+                    if suspicious(verdict, metric, samples, policy, recent):
                         suspicions.append((verdict, metric, policy))
             if suspicions:
-                today = datetime.now(timezone.utc).date()
-                answers = {
-                    verdict.metric: apply(verdict, self.nodeid, self.configuration.expected, today)
-                    for verdict in confirm(run, suspicions)
-                }
+                settled = [self._expected(verdict) for verdict in confirm(checked.run, suspicions)]
+                answers = {verdict.metric: verdict for verdict in settled}
                 self.verdicts = [
                     answers.get(v.metric, v) if v.label == label and v.scope == "machine" else v for v in self.verdicts
                 ]
+
+    def _expected(self, verdict: Verdict) -> Verdict:
+        today = datetime.now(timezone.utc).date()
+        return apply(verdict, self.nodeid, self.configuration.expected, today)
 
     def close(self, complete: bool) -> None:
         """Ends the collecting.

@@ -1,6 +1,7 @@
 """What the gate can see on a machine whose runs scatter as some null runs did. Pure."""
 
 import math
+import statistics
 from collections.abc import Sequence
 
 from harness.gate.confirm import CONFIDENCE as CONFIRM_CONFIDENCE
@@ -16,9 +17,7 @@ MEDIAN_EFFICIENCY = math.sqrt(math.pi / 2)
 
 def spread(samples: Sequence[float]) -> float:
     """Between-run standard deviation of the logarithms; at least two positive samples."""
-    logs = [math.log(sample) for sample in samples]
-    mean = math.fsum(logs) / len(logs)
-    return math.sqrt(math.fsum((log - mean) ** 2 for log in logs) / (len(logs) - 1))
+    return statistics.stdev(math.log(sample) for sample in samples)
 
 
 def seen_by_screen(samples: Sequence[float]) -> float:

@@ -18,6 +18,15 @@ def address(option: str | None, results: Path) -> str | None:
     Args:
         option: what the command line says, stronger than the environment.
         results: folder of results, where the SQLite file stands by default.
+
+    Raises:
+        HistoryError: what was given is no URL, or its driver is not installed.
     """
-    url = option or os.environ.get(VARIABLE) or str(results / FILE)
-    return None if url == OFF else url
+    given = option or os.environ.get(VARIABLE)
+    if given == OFF:
+        return None
+    if given:
+        from harness.history.database import History  # a fifth of a second that most sessions need not spend here
+
+        History(given)
+    return given or str(results / FILE)

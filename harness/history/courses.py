@@ -66,20 +66,19 @@ def courses(history: History, baselines: Path, wanted: Filter, last: int, *polic
             floor = resolve(find_metric(series.metric), *policies).relative
         except PolicyError:
             continue  # another version's metric
-        course = _trend(history, baselines, series, points, floor) if points else None
-        if course:
-            found.append(Course(series, points, course))
+        anchor = _anchor(history, baselines, series, points[-1].scenario) if points else None
+        if anchor is not None:
+            found.append(Course(series, points, trend([point.value for point in points], anchor, floor)))
     return found
 
 
-def _trend(history: History, baselines: Path, series: Series, points: list[Point], floor: float) -> Trend | None:
-    """Against the approved value, or else the first healthy runs there ever were, however few are looked at."""
-    scenario = points[-1].scenario
-    anchor = _approved(baselines, series, scenario)
-    if anchor is None:
-        first = history.first(series, scenario, HEALTHY, ANCHOR_RUNS)
-        anchor = statistics.median(first) if first else None
-    return trend([point.value for point in points], [point.status in HEALTHY for point in points], floor, anchor)
+def _anchor(history: History, baselines: Path, series: Series, scenario: str) -> float | None:
+    """The approved value, or else the median of the first healthy runs there ever were, however few are looked at."""
+    approved = _approved(baselines, series, scenario)
+    if approved is not None:
+        return approved
+    first = history.first(series, scenario, HEALTHY, ANCHOR_RUNS)
+    return statistics.median(first) if first else None
 
 
 def _approved(baselines: Path, series: Series, scenario: str) -> float | None:

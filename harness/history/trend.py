@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 ANCHOR_RUNS = 10
-"""How many healthy runs at its start a series is anchored to where no baseline gives the anchor."""
+"""How many runs an anchor is taken to rest on: so many healthy ones at its start, where no baseline gives it."""
 
 LEAST_RUNS = 5
 """Runs of a segment at least: fewer are outliers, not a change."""
@@ -52,9 +52,7 @@ class Trend:
     """Whether that is more than the floor, and more than noise makes."""
 
 
-def trend(
-    values: Sequence[float], healthy: Sequence[bool], floor: float = 0.05, anchor: float | None = None
-) -> Trend | None:
+def trend(values: Sequence[float], anchor: float, floor: float = 0.05) -> Trend:
     """Splits a series into segments of one level each.
 
     Change points by PELT with a quadratic cost on the logarithms (Killick, Fearnhead & Eckley 2012), from the library
@@ -62,23 +60,14 @@ def trend(
     ever split. σ comes from the differences of neighbours, which a change touches only once.
 
     Neighbouring segments hide a drift of many small steps, each too small to be one. So the last segment is compared
-    with an anchor: the approved value, or the median of the first healthy runs. Runs that were not healthy are shown
-    and split like all others, but never become the anchor.
+    with an anchor that never follows the series.
 
     Args:
-        values: oldest first; not positive ones are compared as differences of the largest magnitude.
-        healthy: whether each run's verdict was good.
+        values: oldest first, at least one; not positive ones are compared as differences of the largest magnitude.
+        anchor: the approved value, or what the first healthy runs came to.
         floor: relative change that matters.
-        anchor: the approved value; None where nothing was approved.
-
-    Returns:
-        None where there is no value, or nothing to anchor to.
     """
-    good = [value for value, is_healthy in zip(values, healthy, strict=True) if is_healthy][:ANCHOR_RUNS]
-    if not values or (anchor is None and not good):
-        return None
-    fixed = statistics.median(good) if anchor is None else anchor
-    levels = _levels([*values, fixed])
+    levels = _levels([*values, anchor])
     sigma = _spread(levels[:-1])
     heights = _without_outliers(levels[:-1], sigma)
     segments: list[Segment] = []
@@ -89,9 +78,9 @@ def trend(
     offset = statistics.median(heights[last.start : last.end]) - levels[-1]
     noise = 3 * sigma * math.sqrt(1 / (last.end - last.start) + 1 / ANCHOR_RUNS)
     return Trend(
-        anchor=fixed,
+        anchor=anchor,
         segments=segments,
-        drift=_relative(last.center, fixed),
+        drift=_relative(last.center, anchor),
         drifted=abs(offset) > max(math.log1p(floor), noise),
     )
 

@@ -2,7 +2,7 @@
 
 from harness.schedule.orders import Action, Schedule, gpipe, interleaved, one_f_one_b, zero_bubble
 from harness.schedule.program import Instruction, program
-from harness.schedule.replay import Timeline, bubble_ratio, draw, replay, replay_program
+from harness.schedule.replay import Timeline, bubble_ratio, draw, replay
 
 __all__ = [
     "Action",
@@ -16,6 +16,5 @@ __all__ = [
     "one_f_one_b",
     "program",
     "replay",
-    "replay_program",
     "zero_bubble",
 ]

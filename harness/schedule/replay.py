@@ -1,10 +1,10 @@
 """When each rank of a pipeline would work, and how long it would wait."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.schedule.orders import Action, Schedule
-from harness.schedule.program import Instruction, execution_order
+from harness.schedule.program import execution_order
 
 Duration = Callable[[int, Action], float]
 """Rank and action → seconds, or any other unit."""
@@ -90,64 +90,6 @@ def replay(
     return Timeline(tuple(tuple(rank) for rank in spans))
 
 
-def replay_program(
-    schedule: Schedule,
-    programs: Sequence[Sequence[Instruction]],
-    blocking: bool,
-    duration: Duration = lambda rank, action: 1.0,
-    send: float = 0.0,
-) -> Timeline:
-    """Plays what the ranks would execute, message by message, in the order in which they were sent.
-
-    Args:
-        schedule: gives the number of ranks.
-        programs: one a rank.
-        blocking: whether a send waits for its receiver.
-        duration: time of each action.
-        send: time of a message.
-
-    Raises:
-        ValueError: ranks wait for each other for ever, or one receives what was not sent next.
-    """
-    now = [0.0] * schedule.stages
-    position = [0] * schedule.stages
-    spans: list[list[Span]] = [[] for _ in range(schedule.stages)]
-    channels: dict[tuple[int, int], list[tuple[Action, float]]] = {}
-
-    def step(rank: int) -> bool:
-        """Executes a rank's next instruction if it can."""
-        if position[rank] == len(programs[rank]):
-            return False
-        instruction = programs[rank][position[rank]]
-        action, peer = instruction.action, instruction.peer
-        if instruction.operation == "compute":
-            start, now[rank] = now[rank], now[rank] + duration(rank, action)
-            spans[rank].append(Span(start, now[rank], action))
-        elif instruction.operation == "send" and not blocking:
-            channels.setdefault((rank, peer), []).append((action, now[rank] + send))
-        elif instruction.operation == "send":
-            if not _receives(programs[peer], position[peer], rank):
-                return False
-            _check_order(programs[peer][position[peer]].action, action)
-            now[rank] = now[peer] = max(now[rank], now[peer]) + send
-            position[peer] += 1
-        else:
-            if blocking or not channels.get((peer, rank)):
-                return False
-            sent, arrival = channels[peer, rank].pop(0)
-            _check_order(action, sent)
-            now[rank] = max(now[rank], arrival)
-        position[rank] += 1
-        return True
-
-    while any(step(rank) for rank in range(schedule.stages)):
-        pass
-    stuck = [f"rank {r}: {programs[r][i]}" for r, i in enumerate(position) if i < len(programs[r])]
-    if stuck:
-        raise ValueError(f"{schedule.name}: deadlock: {', '.join(stuck)}")
-    return Timeline(tuple(tuple(rank) for rank in spans))
-
-
 def draw(timeline: Timeline, width: int = 100) -> str:
     """One line a rank: F, B and W with the number of the micro-batch where there is room, dots where it waits."""
     scale = width / timeline.makespan
@@ -168,14 +110,3 @@ def _uniform(schedule: Schedule, forward: float, backward: float, weights: float
     inputs = 1 - weights if schedule.splits_backward else 1.0
     times = {"F": forward, "B": backward * inputs, "W": backward * weights}
     return lambda rank, action: times[action.kind] / schedule.chunks
-
-
-def _receives(program: Sequence[Instruction], position: int, peer: int) -> bool:
-    """Whether a rank has come to a message from a peer."""
-    following = program[position : position + 1]
-    return any(instruction.operation == "receive" and instruction.peer == peer for instruction in following)
-
-
-def _check_order(expected: Action, sent: Action) -> None:
-    if expected != sent:
-        raise ValueError(f"{expected} is to be received next, and {sent} was sent: messages carry no tags")

@@ -71,7 +71,6 @@ def test_what_is_claimed_is_said(tmp_path):
     assert line.endswith("with confirmation from 5 %")
     with pytest.raises(HarnessError, match="too few steps for a step_time"):
         reach([make_run(peak_memory=1.0)], {})
-    assert Scenario().steps
 
 
 def test_real_faults_are_caught_in_real_runs(tmp_path, monkeypatch):

@@ -10,13 +10,13 @@ RUN = make_run(step_time=1.0, peak_memory=50.0, curves={"loss": [3.0, 2.0]})
 HASH = RUN.description.hash
 
 
-def filled(tmp_path, name="h.sqlite", **values):
+def filled(tmp_path, name="h.sqlite", status="PASS", **values):
     """A history of one session a value."""
     history = History(str(tmp_path / name))
     for metric, numbers in values.items():
         for i, value in enumerate(numbers):
-            points = [(Series(TEST, "run", metric, MACHINE), Point(value, "PASS", HASH, "2.10.0"))]
-            history.add(f"{metric}-{i}", f"2026-01-{i + 1:02d}T00:00:00Z", f"{i:07d}", points)
+            points = [(Series(TEST, "run", metric, MACHINE), Point(value, status, HASH, "2.10.0"))]
+            history.add(f"{status}-{metric}-{i}", f"2026-01-{i + 1:02d}T00:00:00Z", f"{i:07d}", points)
     return history
 
 
@@ -88,6 +88,17 @@ def test_the_anchor_stays_however_few_runs_are_looked_at(tmp_path):
         (course,) = courses(history, tmp_path, Filter(), last)
         assert course.trend.anchor < 1.01
         assert course.trend.drifted
+
+
+def test_a_broken_window_never_becomes_the_reference(tmp_path):
+    for status in ("REGRESSED", "INVALID", "INCONCLUSIVE"):
+        history = filled(tmp_path, status=status, step_time=[2.0] * 5)
+        assert courses(history, tmp_path, Filter(), 200) == []
+    history = filled(tmp_path, step_time=[1.0] * 20)
+    (course,) = courses(history, tmp_path, Filter(), 200)
+    assert course.trend.anchor == 1.0
+    assert not course.trend.drifted
+    assert len(course.points) == 35
 
 
 def test_a_metric_of_another_version_is_left_out(tmp_path):

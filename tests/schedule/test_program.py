@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.schedule import Action, Schedule, one_f_one_b, program, replay, replay_program
+from harness.schedule import Action, Schedule, one_f_one_b, program, replay
 from harness.schedule.program import receivers
+from tests.schedule.playing import replay_program
 from tests.schedule.shapes import schedules
 
 

@@ -18,7 +18,6 @@ class Reduce(nn.Cell):
         super().__init__(auto_prefix=False)
         self.replicas = replicas
         self.shapes = [(), (), *(tuple(p.shape) for p in parameters)]
-        self.fused = fused
         items = range(len(self.shapes))
         self.buckets = [list(items)] if fused else [[0, 1], *([i] for i in items[2:])]
         if replicas > 1:
