@@ -90,7 +90,7 @@ def changes(session: Path, folder: Path, selection: Selection = Selection()) -> 
             verdicts = [v for v in verdicts if v.status is Status.IMPROVED]
             candidates = _improvements(candidates, old, verdicts)
         else:
-            candidates = _without_expected_failures(candidates, old, verdicts)
+            candidates = _held_back(candidates, old, verdicts, selection.everything)
         scopes = {}
         for label, new in candidates.runs.items():
             wanted = _unapproved(verdicts, label)
@@ -112,19 +112,13 @@ def _improvements(new: BaselineFile, old: BaselineFile | None, improved: list[Ve
     return BaselineFile(runs=runs)
 
 
-def _without_expected_failures(new: BaselineFile, old: BaselineFile | None, verdicts: list[Verdict]) -> BaselineFile:
-    """The candidates with the old value of each metric that is known to be wrong: approving must not make it right."""
+def _held_back(new: BaselineFile, old: BaselineFile | None, verdicts: list[Verdict], everything: bool) -> BaselineFile:
     runs = {}
     for label, record in new.runs.items():
         known = {v.metric for v in verdicts if v.label == label and v.status is Status.XFAIL}
+        passed = {v.metric for v in verdicts if v.label == label and v.scope == "machine" and v.as_approved}
         former = old.runs.get(label) if old else None
-        metrics = {name: value for name, value in record.metrics.items() if name not in known}
-        curves = {name: values for name, values in record.curves.items() if name not in known}
-        if former:
-            metrics |= {name: value for name, value in former.metrics.items() if name in known}
-            curves |= {name: values for name, values in former.curves.items() if name in known}
-        machines = {machine: approving.without(times, known) for machine, times in record.machines.items()}
-        runs[label] = record.model_copy(update={"metrics": metrics, "curves": curves, "machines": machines})
+        runs[label] = approving.held_back(record, former, known, set() if everything else passed)
     return BaselineFile(runs=runs)
 
 

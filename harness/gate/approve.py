@@ -12,7 +12,6 @@ from harness.gate.baseline import Approval, BaselineFile, Record, Times
 MOST_SAMPLES = 20
 """Runs of a machine that a baseline remembers; older ones go."""
 
-
 MOST_APPROVALS = 10
 """Earlier approvals that a baseline remembers; version control has the rest."""
 
@@ -33,6 +32,29 @@ def improvements(new: Record, former: Record, improved: Collection[str]) -> Reco
             "metrics": taken(former.metrics, new.metrics),
             "curves": taken(former.curves, new.curves),
             "machines": machines,
+        }
+    )
+
+
+def held_back(new: Record, former: Record | None, known: Collection[str], passed: Collection[str]) -> Record:
+    """A candidate in which what an approval must not touch is as it was.
+
+    Args:
+        new: the candidate.
+        former: what is stored; None where nothing is.
+        known: metrics that are expected to fail: approving must not make them right.
+        passed: times that are as approved: the runs they rest on are worth more than this one.
+    """
+
+    def kept(old: Mapping[str, Any], found: Mapping[str, Any]) -> dict[str, Any]:
+        others = {name: value for name, value in found.items() if name not in known}
+        return others | {name: value for name, value in old.items() if name in known}
+
+    return new.model_copy(
+        update={
+            "metrics": kept(former.metrics if former else {}, new.metrics),
+            "curves": kept(former.curves if former else {}, new.curves),
+            "machines": {machine: without(times, {*known, *passed}) for machine, times in new.machines.items()},
         }
     )
 

@@ -111,6 +111,36 @@ def test_an_expected_failure_of_a_time_is_never_approved(tmp_path, everything):
     assert times == {"step_time": [1.0] * 5, "compile_time": [1.0]}
 
 
+@pytest.mark.parametrize("status", [Status.INCONCLUSIVE, Status.REGRESSED])
+def test_a_time_that_passed_keeps_its_runs_when_another_is_approved_or_was_not_measured(tmp_path, status):
+    """Ten approved runs of compile_time are worth more than the one of today, which is as they are."""
+    run = make_run(peak_memory=1.0, step_time=2.0, compile_time=1.01)
+    folder = session(tmp_path, a=(run, Status.REGRESSED))
+    found = read(folder)
+    scope = {"label": "run", "scope": "machine"}
+    found.tests[0].attempts[0].verdicts += [
+        Verdict(metric="step_time", status=status, value=2.0, **scope),
+        Verdict(metric="compile_time", status=Status.PASS, value=1.01, **scope),
+    ]
+    found.write(folder)
+    if status is Status.INCONCLUSIVE:
+        candidates = make_record(run)
+        candidates.machines[run.machine].metrics["step_time"] = []
+        path = folder / "candidates" / "cpu/training/test_x/test_a.json"
+        baseline.write(path, BaselineFile(runs={"run": candidates}))
+    old = make_record(make_run(peak_memory=5.0, step_time=1.0, compile_time=1.0))
+    for name in ("step_time", "compile_time"):
+        old.machines[run.machine].metrics[name] *= 10
+    path = tmp_path / "baselines/cpu/training/test_x/test_a.json"
+    baseline.write(path, BaselineFile(runs={"run": old}))
+    approve(folder, tmp_path / "baselines", "less memory", by="Ada")
+    stored_run = baseline.read(path).runs["run"]
+    assert stored_run.metrics == {"peak_memory": 1.0}
+    times = stored_run.machines[run.machine].metrics
+    assert times["compile_time"] == [1.0] * 10
+    assert times["step_time"] == ([1.0] * 10 if status is Status.INCONCLUSIVE else [2.0])
+
+
 def test_approving_is_refused_under_ci(tmp_path, monkeypatch):
     folder = session(tmp_path, a=(new(1.0), Status.NO_BASELINE))
     monkeypatch.setenv("CI", "true")
