@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from harness.errors import LaunchError, ScenarioError
+from harness.gate.calibrate import FEWEST
 from harness.launch.code import Code
 from harness.measure import measure
 from harness.run import Run
@@ -15,9 +16,6 @@ TINY = Scenario(
     model="tiny", steps=20, batch=8, sequence=64, warmup_steps=2, eval_sequences=16, samples=8, sample_tokens=64
 )
 """About ten seconds a run on two cores."""
-
-FEWEST = 3
-"""Runs that tell of a spread at all."""
 
 
 def find_scenario(reference: str | None, root: Path) -> Scenario:

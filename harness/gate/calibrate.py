@@ -7,11 +7,16 @@ from dataclasses import dataclass
 
 from harness.gate.policy import Overrides, Policy, find_metric, resolve
 from harness.gate.power import spread
+from harness.gate.validity import problem
 from harness.metrics.registry import Metric
 from harness.run import Run
 
 SPREADS = 3.0
 """A proposed floor is so many between-run standard deviations: about one in a thousand unchanged runs exceeds it."""
+
+
+FEWEST = 3
+"""Runs that tell of a spread at all."""
 
 
 @dataclass(frozen=True)
@@ -23,8 +28,8 @@ class Calibration:
     """Median over the runs; of a curve, of its last step."""
 
     scatter: float
-    """Of a time: between-run standard deviation, as a share. Of a number: largest deviation from the first run, as a
-    share, at any step."""
+    """Of a time: between-run standard deviation, as a share; infinite where too few runs were properly measured. Of a
+    number: largest deviation from the first run, as a share, at any step."""
 
     policy: Policy
     """In force now."""
@@ -48,22 +53,24 @@ def calibrate(runs: Sequence[Run], *policies: Overrides) -> list[Calibration]:
     Raises:
         ValueError: there are too few runs to tell.
     """
-    if len(runs) < 3:
-        raise ValueError(f"{len(runs)} runs tell nothing of their spread; 3 are the least")
+    if len(runs) < FEWEST:
+        raise ValueError(f"{len(runs)} runs tell nothing of their spread; {FEWEST} are the least")
     scalars = sorted(set.intersection(*(set(run.metrics) for run in runs)))
     curves = sorted(set.intersection(*(set(run.curves) for run in runs)))
-    found = [_scalar(find_metric(name), [run.metrics[name] for run in runs], *policies) for name in scalars]
+    found = [_scalar(find_metric(name), runs, *policies) for name in scalars]
     return found + [_curve(find_metric(name), [run.curves[name] for run in runs], *policies) for name in curves]
 
 
-def _scalar(metric: Metric, values: list[float], *policies: Overrides) -> Calibration:
+def _scalar(metric: Metric, runs: Sequence[Run], *policies: Overrides) -> Calibration:
     policy = resolve(metric, *policies)
+    values = [run.metrics[metric.name] for run in runs]
     center = statistics.median(values)
     if metric.scope != "machine":
         return _number(metric, policy, center, [[value] for value in values])
-    if min(values) <= 0:
+    times = [run.metrics[metric.name] for run in runs if not problem(metric, run, policy)]
+    if len(times) < FEWEST or min(times) <= 0:
         return Calibration(metric, center, math.inf, policy, {})
-    scatter = spread(values)
+    center, scatter = statistics.median(times), spread(times)
     floor = round_up(SPREADS * scatter)
     fits = floor <= max(policy.relative, policy.absolute / center)
     return Calibration(metric, center, scatter, policy, {} if fits else {"relative": floor})

@@ -1,5 +1,6 @@
 """Shows how metrics scattered over runs of unchanged code."""
 
+import math
 from collections.abc import Sequence
 
 from rich.markup import escape
@@ -23,8 +24,14 @@ def calibration_table(calibrations: Sequence[Calibration]) -> Table:
         table.add_row(
             escape(found.metric.name),
             number(found.center, found.metric.unit),
-            "none" if not found.scatter else f"{100 * found.scatter:.2g} %",
+            _scatter(found.scatter),
             f"{100 * policy.relative:g} %{absolute}",
             escape(", ".join(f"{name} = {str(value).lower()}" for name, value in found.proposal.items())) or "–",
         )
     return table
+
+
+def _scatter(share: float) -> str:
+    if math.isinf(share):
+        return "undefined"
+    return f"{100 * share:.2g} %" if share else "none"

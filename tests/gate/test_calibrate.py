@@ -41,6 +41,16 @@ def test_a_time_that_scatters_beyond_its_floor_gets_a_wider_one():
     assert of("compile_time", compile_time=[4.0, 4.3, 3.8]).proposal == {}
 
 
+def test_runs_beside_others_do_not_tell_of_the_machine():
+    alone = runs(step_time=[1.0, 1.01, 0.99])
+    disturbed = make_run(step_time=3.0).model_copy(update={"foreign_load": 0.5})
+    (found,) = calibrate([*alone, disturbed])
+    assert found.proposal == {}
+    assert found.scatter == pytest.approx(0.01, rel=0.01)
+    (unknown,) = calibrate([*alone[:2], disturbed])
+    assert (unknown.scatter, unknown.proposal) == (math.inf, {})
+
+
 def test_numbers_that_are_the_same_in_every_bit_may_be_held_to_it():
     assert of("loss", loss=[[3.0, 2.0]] * 3).proposal == {"exact": True}
     assert of("loss", {"loss": {"exact": True}}, loss=[[3.0, 2.0]] * 3).proposal == {}
