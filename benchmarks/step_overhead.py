@@ -23,6 +23,7 @@ from harness.models import PRESETS
 from harness.trainer.loop import Training
 from harness.trainer.model import Decoder
 from harness.trainer.monitors import Monitors
+from harness.trainer.parallel.groups import Groups
 from harness.trainer.step import as_tensor
 
 WARMUP = 5
@@ -56,7 +57,7 @@ def measure(scenario: Scenario, steps: int) -> dict[str, list[float]]:
     """Seconds of each step of each loop, measured in turn."""
     ms.set_context(mode=ms.GRAPH_MODE)
     with tempfile.TemporaryDirectory() as folder:
-        training = Training(scenario, 0, Path(), Path(folder))
+        training = Training(scenario, 0, Groups(), Path(), Path(folder))
         monitors = Monitors(training.callbacks, steps)
         order = corpus.sample_order(len(training.corpus.train), scenario.batch, steps, scenario.seed)
         clipped, unclipped = Bare(scenario, clip=True), Bare(scenario, clip=False)

@@ -95,6 +95,39 @@ def calibrate(
 
 
 @app.command()
+def audit(
+    scenario: Annotated[str | None, typer.Argument(help="package.module:NAME of a scenario.")] = None,
+    setup: Annotated[bool, typer.Option("--setup", help="Make what compiling without a GPU needs; seconds.")] = False,
+    target: Annotated[str, typer.Option("--target", help="gpu or ascend.")] = "gpu",
+    ranks: Annotated[str | None, typer.Option("--ranks", help="Like 0,8, or all; else one of each stage.")] = None,
+    parameters: Annotated[bool, typer.Option("--parameters", help="Show each parameter's shape too.")] = False,
+    deadline: Annotated[float, typer.Option("--deadline", help="Seconds that compiling a rank may take.")] = 900.0,
+) -> None:
+    """Compile a layout of MindSpore's own engine without devices; list what its step communicates, and why."""
+    from harness.audit.stand_in import set_up
+    from harness.commands.audit import audit_scenario
+    from harness.report.audit import communication_table, legend, parameter_table
+    from harness.report.terminal import WIDE
+
+    console = Console(highlight=False, width=WIDE)
+    if setup:
+        set_up()
+        console.print("the front end for GPU is set up; no device is needed")
+    if scenario is None:
+        if not setup:
+            raise HarnessError("name a scenario as package.module:NAME, or use --setup")
+        return
+    found, graphs, file = audit_scenario(scenario, target, Path.cwd(), LATEST.parent / "audits", ranks, deadline)
+    for rank, graph in graphs.items():
+        console.print(communication_table(graph, found.layout, rank))
+        if parameters:
+            console.print(parameter_table(graph))
+    for line in legend(graphs, found.layout):
+        console.print(line, markup=False)
+    console.print(f"all of it: {file}", markup=False, soft_wrap=True)
+
+
+@app.command()
 def selftest(
     runs: Annotated[int, typer.Option("--runs", help="Runs without a fault.")] = 6,
     confirm: Annotated[bool, typer.Option(help="Settle small slowdowns by running in turn: minutes.")] = True,

@@ -76,7 +76,7 @@ class Confirmer:
         try:
             code = self._code(side)
             deadline = session.deadline_of(scenario)
-            return measure(scenario, hardware, code, folder, deadline, fault, session.show_progress)
+            return measure(scenario, hardware, code, folder, deadline, fault, session.show_progress, session.binding)
         except HarnessError as error:
             raise LaunchError(anonymous(str(error), session.root)) from None
 

@@ -24,6 +24,9 @@ class Environment(BaseModel):
     driver: str | None = None
     """Version of the device's driver; None on CPU."""
 
+    binding: str | None = None
+    """How ranks were bound to cores; None where they were not."""
+
     def differences(self, other: "Environment") -> list[str]:
         """What differs, as ``name: ours → theirs``; what one of the two does not know is no difference."""
         mine, theirs = self.model_dump(exclude_none=True), other.model_dump(exclude_none=True)
@@ -32,7 +35,7 @@ class Environment(BaseModel):
     @property
     def essentials(self) -> "Environment":
         """Without the circumstances that numbers should not depend on, and that explain it when they do."""
-        return self.model_copy(update={"threads": None, "driver": None})
+        return self.model_copy(update={"threads": None, "driver": None, "binding": None})
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,16 @@ class Host:
     machine: str
     """Key of the kind of machine."""
 
+    cores: int = 1
+    """Cores that ranks on CPU share."""
+
     driver: str | None = None
     device_processes: int = 0
     """Processes of others on the training devices when the ranks were started; always 0 on CPU, where the ranks
     measure the load instead."""
+
+    binding: str = "none"
+    """How ranks were bound to cores."""
 
 
 def processor() -> str:

@@ -10,6 +10,7 @@ from harness.scenario import Scenario
 
 FAULTS = {
     "slow_step": (1.0, "every step takes this share longer"),
+    "slow_rank": (2.0, "the last rank computes this share longer"),
     "memory": (64.0, "this many MiB stay allocated in MindSpore's pool"),
     "learning_rate": (10.0, "the learning rate is multiplied by this"),
     "dropped_reduction": (1.0, "the last rank goes on with its own, unreduced sums"),
@@ -57,6 +58,8 @@ class Fault:
         if self.name == "nan":
             return self.amount <= scenario.steps
         if self.name == "dropped_reduction":
+            return scenario.layout.dp > 1 and scenario.engine == "explicit"
+        if self.name == "slow_rank":
             return scenario.layout.dp > 1
         if self.name == "degenerate_generator":
             return scenario.samples > 0

@@ -29,6 +29,7 @@ def measure(
     deadline: float = DEADLINE,
     fault: Fault | None = None,
     show_progress: ShowProgress = lambda scenario: nullcontext(),
+    binding: str = "none",
 ) -> Run:
     """Trains, after other sessions of the same user are done with the device.
 
@@ -40,6 +41,7 @@ def measure(
         deadline: seconds the ranks may take.
         fault: planted into the run.
         show_progress: shows steps while they come.
+        binding: of ranks to cores.
 
     Raises:
         ScenarioError, DataError: it can't be trained.
@@ -47,4 +49,4 @@ def measure(
     """
     with FileLock(lock_folder() / f"device-{hardware}.lock"), show_progress(scenario) as progress:
         shutil.rmtree(folder, ignore_errors=True)
-        return train(scenario, hardware, code, folder, deadline, fault, progress)
+        return train(scenario, hardware, code, folder, deadline, fault, progress, binding)

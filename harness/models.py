@@ -52,3 +52,31 @@ PRESETS = {
     "7b": ModelConfig(layers=32, width=4096, heads=32, feed_forward=11008, vocabulary=32000),
     "13b": ModelConfig(layers=40, width=5120, heads=40, feed_forward=13824, vocabulary=32000),
 }
+
+_SIZES = "decoder:"
+
+
+def sizes_of(model: str) -> ModelConfig | None:
+    """The sizes of a scenario's model; None where it is the user's own function.
+
+    Args:
+        model: a preset, or sizes of one's own: ``decoder:layers=6,width=96,heads=6,feed_forward=256``, with
+            ``vocabulary=512`` and ``tied=1`` if wanted.
+
+    Raises:
+        ScenarioError: a size is unknown, missing, no whole number, or does not fit the others.
+    """
+    if not model.startswith(_SIZES):
+        return PRESETS.get(model)
+    given: dict[str, int] = {}
+    for item in model.removeprefix(_SIZES).split(","):
+        name, _, value = item.partition("=")
+        if name not in ModelConfig.__dataclass_fields__ or not value.isdecimal() or (name != "tied" and int(value) < 1):
+            known = ", ".join(ModelConfig.__dataclass_fields__)
+            raise ScenarioError(f"model={model!r}: {item!r} is no size; sizes are {known}, each =NUMBER")
+        given[name] = int(value)
+    missing = [name for name in ("layers", "width", "heads", "feed_forward") if name not in given]
+    if missing:
+        raise ScenarioError(f"model={model!r} lacks {', '.join(missing)}")
+    tied = bool(given.pop("tied", 0))
+    return ModelConfig(**given, tied=tied)

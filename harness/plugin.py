@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness import configuration
+from harness.audit import stand_in
 from harness.devices import HARDWARE, Devices, find
 from harness.errors import HardwareError, HarnessError
 from harness.faults import FAULTS, Fault
@@ -27,6 +28,7 @@ from harness.report.terminal import failure_text, number, session_summary
 from harness.reporter import Reporter, record
 from harness.scenario import Scenario
 from harness.session import Session, Trainer
+from harness.topology import BINDINGS, check_binding, numa_nodes
 
 if TYPE_CHECKING:
     from harness.confirmation import Confirmer
@@ -52,6 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help=f"database of values or {OFF!r} (default: ${VARIABLE}, or SQLite in --results)",
     )
     group.addoption("--strict-baselines", action="store_true", help="fail where a baseline's test no longer exists")
+    group.addoption("--bind", default="none", metavar="|".join(BINDINGS), help="bind ranks to cores or NUMA nodes")
     group.addoption("--deadline", type=float, default=600.0, metavar="SECONDS", help="longest time of one run")
     group.addoption(
         "--confirm-against",
@@ -67,9 +70,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Registers marks and settles where this session's files go."""
     for name in HARDWARE:
         config.addinivalue_line("markers", f"{name}: runs on {name} (set by @hardware)")
+    config.addinivalue_line("markers", "frontend: compiles for devices that are not there (harness audit --setup)")
     config.addinivalue_line("markers", "cards(n): needs n devices, on CPU n processes (set by @cards)")
     try:
         fault = Fault.parse(config.option.plant) if config.option.plant else None
+        binding = check_binding(config.option.bind, numa_nodes())
         config.stash[CONFIGURATION] = configuration.read(config.rootpath)
         config.stash[HISTORY] = address(config.option.history, _results(config))
     except HarnessError as error:
@@ -77,7 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
     worker = getattr(config, "workerinput", None)
     folder = Path(worker["harness_folder"]) if worker else _new_folder(config)
     progress = _progress(config) if _on_terminal() and not worker else lambda scenario: nullcontext()
-    config.stash[SESSION] = Session(config.rootpath, folder, config.option.deadline, fault, progress)
+    config.stash[SESSION] = Session(config.rootpath, folder, config.option.deadline, fault, progress, binding)
     watch = OrphanWatch(_baselines(config), strict=config.option.strict_baselines)
     config.pluginmanager.register(watch, "harness-orphans")
     if config.option.confirm_against is not None:
@@ -162,6 +167,8 @@ def _missing(item: pytest.Item) -> str:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skips what this machine can't run, or fails it where a CI job must have measured something."""
+    if item.get_closest_marker("frontend") and stand_in.missing():
+        pytest.skip(stand_in.missing())
     reason = _missing(item)
     if reason and item.config.option.require_hardware:
         pytest.fail(f"{reason} (--require-hardware)", pytrace=False)

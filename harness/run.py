@@ -1,16 +1,15 @@
-"""What came back: the report of each rank, and the run assembled from them. The schema of results."""
+"""What came back: the report of each rank, and the run that is put together from them. The schema of results."""
 
 import statistics
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from harness.environment import Environment, Host
+from harness.environment import Environment
 from harness.errors import Undefined
-from harness.metrics.speed import steady_step_time, step_flops, throughput
-from harness.metrics.text import distinct_n, perplexity, repetition_ratio
-from harness.models import PRESETS
+from harness.metrics.sketch import distance
 from harness.scenario import Scenario
+from harness.timeline import Event
 
 WARMUP_STEPS = 2
 """First steps that no time is taken from: the first compiles, the second fills caches."""
@@ -34,6 +33,32 @@ class Load(BaseModel):
     """Of this process and the children that it has waited for."""
 
 
+class Held(BaseModel):
+    """A parameter, or a shard of one, as a rank holds it after training."""
+
+    model_config = _STRICT
+
+    name: str
+    shard: int = 0
+    shards: int = 1
+    size: int
+    digest: str
+    """Hash of its bytes; equal on all ranks that hold a copy."""
+
+    squares: float
+    sketch: list[float]
+    """As ``harness.metrics.sketch``; those of all shards add up."""
+
+
+class Weights(BaseModel):
+    """A whole parameter after training, by its norm and its sketch."""
+
+    model_config = _STRICT
+
+    norm: float
+    sketch: list[float]
+
+
 class RankReport(BaseModel):
     """What one rank measured."""
 
@@ -47,9 +72,8 @@ class RankReport(BaseModel):
     data: str
     """Digest of the corpus."""
 
-    parameters: int
-    parameter_digest: str
-    """Hash of all parameter bytes after training; equal on all replicas."""
+    held: list[Held]
+    """Parameters after training."""
 
     step_seconds: list[float]
     curves: dict[str, list[float]]
@@ -74,6 +98,12 @@ class RankReport(BaseModel):
 
     optimizer_memory: float | None = None
     """MiB of optimizer states that this rank keeps."""
+
+    in_flight_memory: float | None = None
+    """MiB of inputs that this stage of a pipeline held at once for backwards to come."""
+
+    events: list[Event] = Field(default_factory=list)
+    """What it did when, in the last steps of a run of several ranks."""
 
     source: str = ""
     """File that the model's class is defined in."""
@@ -107,6 +137,18 @@ class Run(BaseModel):
     device_processes: int = 0
     """Processes of others on the training devices when the run was started."""
 
+    oversubscribed: str = ""
+    """Says so where more ranks than cores shared this machine: its times are then those of waiting for a core."""
+
+    weights: dict[str, Weights] = Field(default_factory=dict)
+    """Every parameter after training."""
+
+    events: list[list[Event]] = Field(default_factory=list)
+    """What each rank did when, in the last steps of a run of several ranks."""
+
+    straggler: str = ""
+    """Names a rank that holds the others up."""
+
     oracle_perplexity: float | None = None
     samples: list[str] = Field(default_factory=list)
 
@@ -131,6 +173,22 @@ class Run(BaseModel):
             raise Undefined(f"this run has no curve {name!r}; it has {', '.join(sorted(self.curves))}")
         return tuple(self.curves[name])
 
+    def parameter_distance(self, other: "Run") -> float:
+        """How far the trained parameters are from another run's: the largest relative distance of any one of them.
+
+        Estimated from sketches, to about a fifth of it; exactly 0 for equal parameters.
+
+        Raises:
+            Undefined: the runs have not the same parameters.
+        """
+        if self.weights.keys() != other.weights.keys() or not self.weights:
+            different = sorted(self.weights.keys() ^ other.weights.keys()) or ["none recorded"]
+            raise Undefined(f"the runs have not the same parameters: {', '.join(different[:3])}")
+        return max(
+            distance(mine.sketch, other.weights[name].sketch) / max(mine.norm, 1e-30)
+            for name, mine in self.weights.items()
+        )
+
     @property
     def typical_step_time(self) -> float:
         """Median seconds of a steady step: for ratios between two runs of one session."""
@@ -140,106 +198,3 @@ class Run(BaseModel):
     def description(self) -> Scenario:
         """The scenario that was run."""
         return Scenario.from_dict(self.scenario)
-
-
-def assemble(
-    scenario: Scenario,
-    host: Host,
-    reports: list[RankReport],
-    fault: str | None = None,
-) -> Run:
-    """Puts the ranks' reports together.
-
-    Loss, norms and perplexity are global values that rank 0 reports; memory is the largest over ranks; a step is over
-    when its slowest rank is.
-    """
-    reports = sorted(reports, key=lambda report: report.rank)
-    first = reports[0]
-    seconds = [max(times) for times in zip(*(report.step_seconds for report in reports), strict=True)]
-    loads = [report.load for report in reports if report.load is not None]
-    values = _Values()
-    _speed(values, scenario, seconds)
-    _text(values, scenario, first)
-    values.add("parameters", lambda: first.parameters)
-    peaks = [report.peak_memory for report in reports]
-    if None not in peaks:
-        values.add("peak_memory", lambda: max(peak for peak in peaks if peak is not None))
-    else:
-        values.undefined["peak_memory"] = "MindSpore reported no pool statistics"
-    kept = [report.optimizer_memory for report in reports if report.optimizer_memory is not None]
-    if kept:
-        values.add("optimizer_memory", lambda: max(kept))
-    sent = [report.collectives for report in reports if report.collectives]
-    if sent:
-        values.add("communication_calls", lambda: max(len(calls) for calls in sent))
-        values.add("communication_volume", lambda: max(sum(size for _, size in calls) for calls in sent) / 2**20)
-    if len(reports) > 1:
-        values.add("diverged_replicas", lambda: sum(r.parameter_digest != first.parameter_digest for r in reports))
-    return Run(
-        scenario=scenario.to_dict(),
-        hardware=host.hardware,
-        environment=Environment(
-            hardware=host.hardware,
-            architecture=host.architecture,
-            mindspore=first.mindspore,
-            data=first.data,
-            threads=first.threads or None,
-            driver=host.driver,
-        ),
-        machine=host.machine,
-        fault=fault,
-        metrics=values.defined,
-        undefined=values.undefined,
-        curves=first.curves,
-        step_seconds=seconds,
-        foreign_load=foreign_share(loads) if len(loads) == len(reports) else None,
-        device_processes=host.device_processes,
-        oracle_perplexity=None if first.oracle_nll is None else perplexity(first.oracle_nll, 1),
-        samples=[bytes(min(token, 255) for token in sample).decode("utf-8", "replace") for sample in first.samples],
-    )
-
-
-def foreign_share(loads: list[Load]) -> float:
-    """The share of the cores that others used while the ranks worked.
-
-    Args:
-        loads: one a rank of this machine, over nearly the same window; the first one's is taken.
-    """
-    first = loads[0]
-    available = first.seconds * first.cores
-    foreign = first.busy - sum(load.own for load in loads)
-    return min(1.0, max(0.0, foreign / available)) if available > 0 else 0.0
-
-
-class _Values:
-    """Scalars as they are computed; one that is undefined keeps its reason."""
-
-    def __init__(self) -> None:
-        self.defined: dict[str, float] = {}
-        self.undefined: dict[str, str] = {}
-
-    def add(self, name: str, compute: Any) -> None:
-        try:
-            self.defined[name] = float(compute())
-        except Undefined as reason:
-            self.undefined[name] = str(reason)
-
-
-def _speed(values: _Values, scenario: Scenario, seconds: list[float]) -> None:
-    values.add("step_time", lambda: steady_step_time(seconds, WARMUP_STEPS))
-    values.add("throughput", lambda: throughput(seconds, scenario.tokens_per_step, WARMUP_STEPS))
-    values.add("compile_time", lambda: max(0.0, seconds[0] - steady_step_time(seconds, WARMUP_STEPS)))
-    preset = PRESETS.get(scenario.model)
-    if preset:
-        flops = step_flops(preset, scenario.batch, scenario.sequence)
-        values.add("training_flops", lambda: flops)
-        values.add("achieved_flops", lambda: throughput(seconds, flops, WARMUP_STEPS))
-
-
-def _text(values: _Values, scenario: Scenario, first: RankReport) -> None:
-    if scenario.eval_sequences:
-        values.add("validation_perplexity", lambda: perplexity(first.nll_sum or 0.0, first.nll_tokens))
-    if scenario.samples:
-        for n in (1, 2, 3):
-            values.add(f"distinct_{n}", lambda n=n: distinct_n(first.samples, n))
-        values.add("repetition", lambda: repetition_ratio(first.samples, 3))

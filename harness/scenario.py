@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.errors import ScenarioError
 from harness.layout import Layout
-from harness.models import PRESETS
+from harness.models import PRESETS, sizes_of
 
 SEMANTICS = 1
 """Part of every hash. Raise it when a field's default or meaning changes: all baselines are then asked for anew."""
@@ -23,6 +23,8 @@ CHOICES = {
     "optimizer": ("adamw", "sgd"),
     "schedule": ("constant", "linear", "cosine"),
     "recompute": ("none", "full", "middle"),
+    "pipeline_schedule": ("gpipe", "1f1b", "interleaved", "zero_bubble"),
+    "engine": ("explicit", "semi_auto", "sharding_propagation", "recursive_programming"),
 }
 _AT_LEAST = {
     "steps": 1,
@@ -30,6 +32,7 @@ _AT_LEAST = {
     "sequence": 2,
     "accumulation": 1,
     "micro_batches": 1,
+    "chunks": 1,
     "warmup_steps": 0,
     "seed": 0,
     "eval_every": 0,
@@ -49,9 +52,9 @@ class Scenario:
     """
 
     model: str = "tiny"
-    """A preset of ``harness.models.PRESETS``, or the user's ``package.module:function``, which is called with the
-    scenario and returns a Cell from int32 tokens (batch, sequence) to logits (batch, sequence, vocabulary). Such a
-    function applies precision and recompute itself."""
+    """A preset of ``harness.models.PRESETS``, sizes of one's own (``harness.models.sizes_of``), or the user's
+    ``package.module:function``, which is called with the scenario and returns a Cell from int32 tokens (batch,
+    sequence) to logits (batch, sequence, vocabulary). Such a function applies precision and recompute itself."""
 
     data: str = "text"
     """``text`` (the prose that MindSpore's wheel ships), ``text:FILE`` (UTF-8, relative to the project), or
@@ -71,6 +74,12 @@ class Scenario:
 
     micro_batches: int = 1
     """Micro-batches in flight through the pipeline for each part."""
+
+    pipeline_schedule: str = "1f1b"
+    """Order in which stages work: ``gpipe``, ``1f1b``, ``interleaved``, or ``zero_bubble``."""
+
+    chunks: int = 1
+    """Parts of the model on each stage; more than one where the schedule is ``interleaved``."""
 
     precision: str = "float32"
     """Type of matrix products: ``float32``, ``float16`` or ``bfloat16``; parameters and sums stay float32."""
@@ -104,6 +113,13 @@ class Scenario:
 
     layout: Layout = field(default_factory=Layout)
     """Data, tensor and pipeline parallelism."""
+
+    engine: str = "explicit"
+    """Who spreads the model over ranks: ``explicit`` is this project's trainer; the others are MindSpore's own graph
+    parallelism, by strategies that we set (``semi_auto``) or that the compiler searches."""
+
+    strategy: str = ""
+    """File of parameter strategies, saved by MindSpore, that its own engines load; relative to the project."""
 
     seed: int = 0
     """Seed of parameters, data order and sampling."""
@@ -143,7 +159,7 @@ class Scenario:
             object.__setattr__(self, name, float(value))
         if not isinstance(self.fused_reduction, bool):
             raise ScenarioError(f"fused_reduction must be True or False, not {self.fused_reduction!r}")
-        for name in ("model", "data"):
+        for name in ("model", "data", "strategy"):
             if not isinstance(getattr(self, name), str):
                 raise ScenarioError(f"{name} must be a text, not {getattr(self, name)!r}")
         if not isinstance(self.layout, Layout):
@@ -152,15 +168,18 @@ class Scenario:
     def _check_values(self) -> None:
         if self.clip_norm == 0:
             raise ScenarioError("clip_norm=0 would erase every gradient; use None to clip nothing")
-        if self.model not in PRESETS and not _REFERENCE.fullmatch(self.model):
+        if sizes_of(self.model) is None and not _REFERENCE.fullmatch(self.model):
             near = difflib.get_close_matches(self.model, PRESETS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"presets are {', '.join(PRESETS)}"
             raise ScenarioError(f"model={self.model!r} is neither a preset nor 'package.module:function'; {hint}")
         if self.data not in ("text", "markov") and not (self.data.startswith("text:") and len(self.data) > 5):
             raise ScenarioError(f"data={self.data!r} is unknown; use 'text', 'text:FILE' or 'markov'")
-        file = PurePosixPath(self.data.partition(":")[2])
-        if file.is_absolute() or ".." in file.parts:
-            raise ScenarioError(f"data={self.data!r} leaves the project; name a file below the project's folder")
+        for name, file in (("data", self.data.partition(":")[2]), ("strategy", self.strategy)):
+            path = PurePosixPath(file)
+            if path.is_absolute() or ".." in path.parts:
+                raise ScenarioError(
+                    f"{name}={getattr(self, name)!r} leaves the project; name a file below the project's folder"
+                )
 
     def _check_combinations(self) -> None:
         parts = self.layout.dp * self.accumulation * self.micro_batches
@@ -173,6 +192,7 @@ class Scenario:
             raise ScenarioError(
                 f"micro_batches={self.micro_batches} and layout.pp=1 disagree: without a pipeline use accumulation"
             )
+        self._check_pipeline()
         if not self.fused_reduction and self.layout.dp == 1:
             raise ScenarioError("fused_reduction=False and layout.dp=1 disagree: there is nothing to reduce")
         if self.warmup_steps > self.steps:
@@ -183,9 +203,63 @@ class Scenario:
             raise ScenarioError(
                 f"eval_every={self.eval_every} and steps={self.steps} disagree: it would never evaluate"
             )
-        preset = PRESETS.get(self.model)
-        if preset and self.layout.pp > preset.layers:
-            raise ScenarioError(f"layout.pp={self.layout.pp} and model={self.model!r} disagree: {preset.layers} layers")
+        self._check_cuts()
+        self._check_engine()
+
+    def _check_engine(self) -> None:
+        if self.engine == "explicit":
+            if self.strategy:
+                raise ScenarioError(f"strategy={self.strategy!r} and engine='explicit' disagree: nothing would load it")
+            return
+        sizes = sizes_of(self.model)
+        if sizes is None:
+            raise ScenarioError(
+                f"engine={self.engine!r} and model={self.model!r} disagree: it knows the decoder's operators only"
+            )
+        if self.pipeline_schedule not in ("1f1b", "interleaved"):
+            raise ScenarioError(
+                f"engine={self.engine!r} has no pipeline_schedule={self.pipeline_schedule!r}; use 1f1b or interleaved"
+            )
+        if sizes.tied and self.layout.pp > 1:
+            raise ScenarioError(
+                f"engine={self.engine!r} and model={self.model!r} disagree: MindSpore 2.10 can't cut a tied embedding "
+                "over stages; use layout.pp=1, a model that is not tied, or engine='explicit'"
+            )
+        if self.mode != "graph":
+            raise ScenarioError(f"engine={self.engine!r} and mode={self.mode!r} disagree: it works on graphs")
+        if self.eval_sequences or self.samples:
+            raise ScenarioError(
+                f"engine={self.engine!r} only trains: set eval_sequences=0 and samples=0, or use engine='explicit'"
+            )
+
+    def _check_pipeline(self) -> None:
+        schedule, chunks = self.pipeline_schedule, self.chunks
+        if self.layout.pp == 1 and schedule != "1f1b":
+            raise ScenarioError(f"pipeline_schedule={schedule!r} and layout.pp=1 disagree: there is no pipeline")
+        if (schedule == "interleaved") != (chunks > 1):
+            raise ScenarioError(
+                f"pipeline_schedule={schedule!r} and chunks={chunks} disagree: interleaving, and nothing else, needs "
+                "at least two chunks a stage"
+            )
+
+    def _check_cuts(self) -> None:
+        model = sizes_of(self.model)
+        if model is None:
+            return
+        sizes = {"heads": model.heads, "feed_forward": model.feed_forward, "vocabulary": model.vocabulary}
+        for name, size in sizes.items():
+            if size % self.layout.tp:
+                raise ScenarioError(
+                    f"layout.tp={self.layout.tp} and model={self.model!r} disagree: its {name} of {size} is not "
+                    f"divisible; nearest that works: {_nearest_divisors(math.gcd(*sizes.values()), self.layout.tp)}"
+                )
+        parts = self.layout.pp * self.chunks
+        if model.layers % parts:
+            raise ScenarioError(
+                f"layout.pp={self.layout.pp} × chunks={self.chunks} and model={self.model!r} disagree: its "
+                f"{model.layers} layers are not divisible by {parts}; nearest that works: "
+                f"{_nearest_divisors(model.layers, parts)}"
+            )
 
     @property
     def tokens_per_step(self) -> int:
@@ -239,6 +313,13 @@ class Scenario:
 
     def _shallow(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+
+def _nearest_divisors(number: int, wanted: int) -> str:
+    """The divisors of a number on both sides of one that is none."""
+    divisors = [d for d in range(1, number + 1) if number % d == 0]
+    below, above = [d for d in divisors if d < wanted], [d for d in divisors if d > wanted]
+    return " or ".join(str(d) for d in (*below[-1:], *above[:1]))
 
 
 def _without_defaults(content: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:

@@ -2,7 +2,9 @@
 
 import hashlib
 import itertools
+import json
 import re
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +12,7 @@ from filelock import FileLock
 from pydantic import BaseModel, ValidationError
 
 from harness.anonymity import anonymous
+from harness.audit.compile import audit
 from harness.devices import find
 from harness.errors import HardwareError, LaunchError, ResultsError
 from harness.faults import Fault
@@ -17,10 +20,25 @@ from harness.files import write_atomically
 from harness.launch.code import Code
 from harness.launch.supervise import RankFailure
 from harness.measure import ShowProgress, measure
+from harness.report.gantt import gantt
+from harness.report.trace import chrome_trace
 from harness.run import Run
 from harness.scenario import Scenario
 
 FAILURE = "failure.json"
+TRACE = "trace.json"
+"""What ranks did when, for Perfetto."""
+
+GANTT = "timeline.svg"
+"""One step of it as a picture."""
+
+
+class OversubscribedWarning(UserWarning):
+    """More ranks than cores: numbers are right, times are not gated."""
+
+
+class StragglerWarning(UserWarning):
+    """One rank holds the others up."""
 
 
 @dataclass
@@ -38,6 +56,9 @@ class Session:
 
     fault: Fault | None
     show_progress: ShowProgress
+    binding: str = "none"
+    """Of ranks to cores."""
+
     deadlines: dict[str, float] = field(default_factory=dict)
     """Scenario hash → seconds that a test of this process allowed for it."""
 
@@ -113,27 +134,63 @@ class Trainer:
         try:
             folder.parent.mkdir(exist_ok=True)
             with FileLock(f"{folder}.lock"):
-                done = session.finished(key)
-                if done:
-                    return done
-                _raise_known_failure(folder, seconds)
-                return self._train(scenario, fault, folder, seconds)
+                run = session.finished(key)
+                if run is None:
+                    _raise_known_failure(folder, seconds)
+                    run = self._train(scenario, fault, folder, seconds)
         except OSError as error:
             raise ResultsError(
                 f"run {key} can't be written: {error.strerror}; free the disk or use --results"
             ) from None
+        if run.oversubscribed:
+            warnings.warn(run.oversubscribed, OversubscribedWarning, stacklevel=2)
+        if run.straggler:
+            warnings.warn(run.straggler, StragglerWarning, stacklevel=2)
+        return run
+
+    def audit(self, scenario: Scenario, target: str = "gpu") -> Run:
+        """Compiles a scenario of MindSpore's own engine without devices; its metrics count what a step communicates.
+
+        Args:
+            scenario: what to compile; one rank of each stage is.
+            target: ``gpu`` or ``ascend``.
+
+        Raises:
+            ScenarioError: it has no graph.
+            LaunchError: the compiler refuses it.
+            SetupError: the front end is not set up.
+        """
+        session = self.session
+        session.prepare()
+        key = f"audit-{target}-{scenario.hash}"
+        self.keys.append(key)
+        folder = session.run_folder(key)
+        folder.parent.mkdir(exist_ok=True)
+        with FileLock(f"{folder}.lock"):
+            run = session.finished(key)
+            if run is None:
+                run, _ = audit(scenario, target, Code(session.root), folder, deadline=session.deadline)
+                write_atomically(folder / "run.json", run.model_dump_json(indent=1))
+        return run
 
     def _train(self, scenario: Scenario, fault: Fault | None, folder: Path, deadline: float) -> Run:
         session = self.session
         try:
             code = Code(session.root)
-            run = measure(scenario, self.hardware, code, folder, deadline, fault, session.show_progress)
+            run = measure(
+                scenario, self.hardware, code, folder, deadline, fault, session.show_progress, session.binding
+            )
         except LaunchError as error:
             text = anonymous(f"{error}\nall logs: runs/{folder.name} in this session's results", session.root)
             timed_out = isinstance(error, RankFailure) and error.timed_out
             failure = _Failure(message=text, deadline=deadline if timed_out else None)
             write_atomically(folder / FAILURE, failure.model_dump_json())
             raise LaunchError(text) from None
+        if run.events:
+            layout = scenario.layout
+            title = f"{scenario.model}, dp {layout.dp} × tp {layout.tp} × pp {layout.pp}"
+            write_atomically(folder / TRACE, json.dumps(chrome_trace(run.events)))
+            write_atomically(folder / GANTT, gantt(run.events, title))
         write_atomically(folder / "run.json", run.model_dump_json(indent=1))
         return run
 

@@ -11,17 +11,27 @@ layouts = st.builds(
 )
 
 
+def _fits(model: str, layout: Layout) -> bool:
+    preset = PRESETS.get(model)
+    sizes = (preset.heads, preset.feed_forward, preset.vocabulary) if preset else ()
+    return preset is None or (not any(size % layout.tp for size in sizes) and preset.layers % layout.pp == 0)
+
+
 @st.composite
 def scenarios(draw: st.DrawFn) -> Scenario:
     """Any valid scenario."""
-    layout = draw(layouts)
+    model = draw(st.sampled_from([*PRESETS, "package.module:function"]))
+    layout = draw(layouts.filter(lambda found: _fits(model, found)))
     accumulation = draw(st.integers(1, 4))
     micro_batches = draw(st.integers(1, 4)) if layout.pp > 1 else 1
     steps = draw(st.integers(1, 1000))
     eval_sequences = draw(st.integers(0, 100))
     rate = st.floats(0, 10, allow_nan=False)
+    choices = {name: draw(st.sampled_from(choices)) for name, choices in CHOICES.items()}
+    choices["engine"] = "explicit"
+    choices["pipeline_schedule"] = draw(st.sampled_from(["gpipe", "1f1b", "zero_bubble"])) if layout.pp > 1 else "1f1b"
     return Scenario(
-        model=draw(st.sampled_from([*PRESETS, "package.module:function"])),
+        model=model,
         data=draw(st.sampled_from(["text", "markov", "text:prose.txt"])),
         steps=steps,
         batch=layout.dp * accumulation * micro_batches * draw(st.integers(1, 8)),
@@ -39,5 +49,5 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         eval_sequences=eval_sequences,
         samples=draw(st.integers(0, 64)),
         sample_tokens=draw(st.integers(1, 256)),
-        **{name: draw(st.sampled_from(choices)) for name, choices in CHOICES.items()},
+        **choices,
     )

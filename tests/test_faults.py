@@ -27,6 +27,8 @@ def test_amount_has_a_default():
         ("degenerate_generator", Scenario(), False),
         ("degenerate_generator", Scenario(samples=1), True),
         ("slow_step", Scenario(), True),
+        ("slow_rank", Scenario(), False),
+        ("slow_rank", Scenario(layout=Layout(dp=2)), True),
     ],
 )
 def test_a_fault_without_effect_is_not_planted(fault, scenario, applies):

@@ -102,6 +102,13 @@ def test_a_slowed_step_changes_nothing_else(project):
     assert done.returncode == 0, done.stdout
 
 
+def test_a_slow_rank_is_named(project):
+    """It changes no number, and no machine fails by it in the advisory lane; the session still says who it was."""
+    done = harness(project, "pytest", "-q", "--plant", "slow_rank=4", "-k", "test_two_ranks", "suites")
+    assert done.returncode == 0, done.stdout
+    assert "StragglerWarning: rank 1 holds up the others" in done.stdout
+
+
 def test_raised_memory(project):
     red, results = plant(project, "memory=64", "test_one_process")
     assert red == {"peak_memory"}

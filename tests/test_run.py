@@ -3,14 +3,20 @@ import math
 import pytest
 
 from harness import Layout, Scenario
+from harness.assemble import assemble, foreign_share
 from harness.environment import Host
 from harness.errors import Undefined
-from harness.run import Load, RankReport, Run, assemble
+from harness.run import Held, Load, RankReport, Run
+from harness.timeline import Event
 
 SCENARIO = Scenario(model="nano", steps=5, batch=4, sequence=10, layout=Layout(dp=2), samples=2)
 
 
-HOST = Host("cpu", "x86_64", "m")
+HOST = Host("cpu", "x86_64", "m", cores=2)
+
+
+def held(name="w", digest="same", **changes):
+    return Held(**{"name": name, "size": 10, "digest": digest, "squares": 4.0, "sketch": [1.0, -1.0], **changes})
 
 
 def report(rank=0, **changes):
@@ -19,8 +25,7 @@ def report(rank=0, **changes):
         "scenario_hash": SCENARIO.hash,
         "mindspore": "2.10.0",
         "data": "text-1",
-        "parameters": 10,
-        "parameter_digest": "same",
+        "held": [held()],
         "step_seconds": [9.0, 1.0, 1.0, 2.0, 3.0],
         "curves": {"loss": [3.0, 2.0, 1.0, 1.0, 1.0]},
         "nll_sum": 20.0,
@@ -55,7 +60,78 @@ def test_text_metrics():
 
 def test_replicas_that_differ_are_counted():
     assert run(report(0), report(1))["diverged_replicas"] == 0
-    assert run(report(0), report(1, parameter_digest="other"))["diverged_replicas"] == 1
+    assert run(report(0), report(1, held=[held(digest="other")]))["diverged_replicas"] == 1
+
+
+def test_shards_are_no_copies_and_make_the_whole():
+    """Two shards of one parameter differ by rights; a norm and a sketch of the whole come of both."""
+    shards = [held(shard=i, shards=2, digest=str(i), squares=[9.0, 16.0][i]) for i in range(2)]
+    found = run(report(0, held=shards[:1]), report(1, held=shards[1:]))
+    assert found["diverged_replicas"] == 0
+    assert found["parameters"] == 20
+    assert found.weights["w"].norm == 5.0
+    assert found.weights["w"].sketch == [2.0, -2.0]
+
+
+def test_the_distance_of_parameters_is_that_of_the_worst():
+    one = run(report(held=[held("a"), held("b")]), report(1, held=[]))
+    other = run(report(held=[held("a"), held("b", sketch=[1.2, -1.0])]), report(1, held=[]))
+    assert one.parameter_distance(one) == 0
+    assert one.parameter_distance(other) == pytest.approx(math.sqrt(0.2**2 / 2) / 2)
+    with pytest.raises(Undefined, match="not the same parameters: b"):
+        one.parameter_distance(run(report(held=[held("a")]), report(1, held=[])))
+
+
+def test_bound_ranks_look_at_cores_of_their_own():
+    """Two ranks on a core each, both half busy with a neighbour; unbound, both see the same two cores."""
+    bound = [Load(cores=1, seconds=10.0, busy=9.0, own=4.0) for _ in range(2)]
+    assert foreign_share(bound, "core") == pytest.approx(0.5)
+    unbound = [Load(cores=2, seconds=10.0, busy=18.0, own=4.0) for _ in range(2)]
+    assert foreign_share(unbound) == pytest.approx(0.5)
+
+
+def events(seconds):
+    return [Event(step, "compute", "gradients", step + 100.0, step + 100.0 + seconds) for step in range(3)]
+
+
+def test_a_rank_that_computes_longer_than_its_like_is_named():
+    found = run(report(0, events=events(0.1)), report(1, events=events(0.25)))
+    assert found.straggler == "rank 1 holds up the others: it computes 2.5 times as long as the fastest of its kind"
+    assert found.events[0][0].start == 0.0
+    assert run(report(0, events=events(0.1)), report(1, events=events(0.12))).straggler == ""
+    assert run(report(0), report(1)).straggler == ""
+
+
+PIPELINE = SCENARIO.replace(layout=Layout(pp=2), micro_batches=2)
+
+
+def stage(rank, names):
+    found = [Event(1, "compute", name, *times, times[1] - times[0]) for name, times in names.items()]
+    return report(rank, scenario_hash=PIPELINE.hash, events=found, in_flight_memory=1.0 + rank)
+
+
+STAGES = (
+    stage(0, {"F0": (0, 1), "F1": (1, 2), "B0": (4, 6), "B1": (7, 9)}),
+    stage(1, {"F0": (1, 2), "B0": (2, 4), "F1": (4, 5), "B1": (5, 7)}),
+)
+
+
+def test_a_pipeline_has_a_bubble():
+    """Of 9 s, each rank works 6: a third, as (p − 1) / (m + p − 1) says; the replay of the same durations agrees."""
+    found = assemble(PIPELINE, HOST, list(STAGES))
+    assert found["bubble_ratio"] == pytest.approx(1 / 3)
+    assert found["replayed_bubble_ratio"] == pytest.approx(1 / 3)
+    assert found["in_flight_memory"] == 2.0
+    assert found["exposed_communication"] == 0.0
+
+
+def test_more_ranks_than_cores_have_no_bubble_of_their_own():
+    found = assemble(PIPELINE, Host("cpu", "x86_64", "m", cores=1), list(STAGES))
+    assert found.oversubscribed.startswith("2 ranks share 1 cores")
+    with pytest.raises(Undefined, match="2 ranks share 1 cores"):
+        found["bubble_ratio"]
+    assert found["replayed_bubble_ratio"] == pytest.approx(1 / 3)
+    assert assemble(PIPELINE, Host("gpu", "x86_64", "m", cores=1), list(STAGES)).oversubscribed == ""
 
 
 def test_what_is_undefined_says_why_and_is_never_zero():

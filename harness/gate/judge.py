@@ -45,6 +45,10 @@ def judge(
     for name in sorted(_names(candidate, run.machine) | _names(record, run.machine) | asked):
         metric = find_metric(name)
         policy = resolve(metric, *policies)
+        if metric.scope == "machine" and run.oversubscribed:
+            # Allowed, and said; but nothing to fail a test by.
+            verdicts.append(_invalid(metric, replace(policy, lane="advisory"), f"not gated: {run.oversubscribed}"))
+            continue
         if name in asked and name in run.undefined:
             verdicts.append(_invalid(metric, policy, run.undefined[name]))
             continue

@@ -3,22 +3,26 @@
 import os
 import platform
 import re
+from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from harness import corpus, devices
+from harness.assemble import assemble
 from harness.environment import Host, machine_key
 from harness.errors import LaunchError, ScenarioError
 from harness.faults import Fault
 from harness.files import tail
 from harness.launch import local, msrun
 from harness.launch.code import Code
+from harness.launch.rank import CORES
 from harness.launch.request import Request, report_file
 from harness.launch.supervise import Job, Progress, supervise
-from harness.layout import Layout
-from harness.run import RankReport, Run, assemble
+from harness.models import sizes_of
+from harness.run import RankReport, Run
 from harness.scenario import Scenario
+from harness.topology import numa_nodes, plan
 
 _PEAK = re.compile(r"actual peak used mem:(\d+)M")
 
@@ -31,6 +35,7 @@ def train(
     deadline: float,
     fault: Fault | None = None,
     progress: Progress | None = None,
+    binding: str = "none",
 ) -> Run:
     """Runs a scenario as real processes.
 
@@ -42,6 +47,7 @@ def train(
         deadline: seconds that the ranks may take.
         fault: planted into the training, to see it caught.
         progress: told of the last step now and then.
+        binding: of ranks to cores, one of ``harness.topology.BINDINGS``.
 
     Raises:
         ScenarioError: the trainer can't run this layout or precision on this hardware.
@@ -57,17 +63,22 @@ def train(
         folder
     )
     program = [str(code.python), "-m", "harness.trainer", str(folder)]
-    launcher = local if ranks == 1 else msrun
+    launcher = local.command if ranks == 1 else partial(msrun.command, by_node=binding == "numa")
     device_processes = devices.processes(hardware)
-    with launcher.command(ranks, folder, program) as command:
-        supervise(Job(command, ranks, folder, rank_environment(ranks, code), deadline), progress)
+    environment = rank_environment(ranks, code)
+    if binding == "core":
+        environment[CORES] = ";".join(",".join(map(str, own)) for own in plan(scenario.layout, numa_nodes()))
+    with launcher(ranks, folder, program) as command:
+        supervise(Job(command, ranks, folder, environment, deadline), progress)
     reports = [_report(folder, rank, scenario, hardware) for rank in range(ranks)]
     for report in reports:
         if report.source and not code.may_run(Path(report.source)):
             name = Path(report.source).name
             raise LaunchError(f"{name} was run from the working tree, not from the checkout; install nothing over it")
     machine = machine_key(reports[0].device, len(os.sched_getaffinity(0)))
-    host = Host(hardware, platform.machine(), machine, devices.driver(hardware), device_processes)
+    driver = devices.driver(hardware)
+    cores = len(os.sched_getaffinity(0))
+    host = Host(hardware, platform.machine(), machine, cores, driver, device_processes, binding)
     return assemble(scenario, host, reports, str(fault) if fault else None)
 
 
@@ -78,10 +89,18 @@ def check_supported(scenario: Scenario, hardware: str) -> None:
         ScenarioError: names the field.
     """
     layout = scenario.layout
-    supported = Layout(dp=layout.dp, optimizer_sharding=layout.optimizer_sharding).to_dict()
-    for name, value in layout.to_dict().items():
-        if value != supported[name]:
-            raise ScenarioError(f"layout.{name}={value}: this trainer is data parallel only; use layout.dp")
+    if hardware == "cpu" and scenario.engine != "explicit":
+        raise ScenarioError(
+            f"engine={scenario.engine!r}: MindSpore's graph parallelism runs on Ascend and GPU only; use "
+            "engine='explicit', or compile it with `harness audit`"
+        )
+    if sizes_of(scenario.model) is None:
+        for name in ("tp", "pp"):
+            if getattr(layout, name) > 1:
+                raise ScenarioError(
+                    f"layout.{name}={getattr(layout, name)} and model={scenario.model!r} disagree: the trainer can't "
+                    f"cut a model of yours; use layout.dp, a preset, or 'decoder:layers=…'"
+                )
     if layout.optimizer_sharding and scenario.optimizer != "adamw":
         raise ScenarioError(
             f"layout.optimizer_sharding and optimizer={scenario.optimizer!r} disagree: it keeps no states to shard"
@@ -105,6 +124,9 @@ def rank_environment(ranks: int, code: Code) -> dict[str, str]:
         "PATH": f"{code.python.parent}{os.pathsep}{environment.get('PATH', os.defpath)}",
     }
     environment.setdefault("GLOG_v", "3")
+    # Ranks that come before the scheduler ask again after 3 to 5 s otherwise; below a second they ask without a pause.
+    environment.setdefault("MS_RETRY_INTERVAL_LOWER", "1")
+    environment.setdefault("MS_RETRY_INTERVAL_UPPER", "2")
     if code.import_paths:
         paths = [*code.import_paths, *filter(None, [environment.get("PYTHONPATH")])]
         environment["PYTHONPATH"] = os.pathsep.join(paths)

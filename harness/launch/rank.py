@@ -14,6 +14,9 @@ from pathlib import Path
 SESSION = "HARNESS_SESSION"
 """Environment variable with the process id of the session that watches."""
 
+CORES = "HARNESS_CORES"
+"""Environment variable with each rank's cores: ``0,1;2,3``. Without it, ranks run where the system puts them."""
+
 PR_SET_PDEATHSIG = 1
 _LIBC = ctypes.CDLL(None)
 
@@ -35,6 +38,9 @@ def main(folder: Path, program: list[str]) -> int:
     end_with_parent()
     if not is_watched():
         return 1
+    if os.environ.get(CORES) and not scheduler:
+        own = os.environ[CORES].split(";")[int(os.environ.get("RANK_ID", "0"))]
+        os.sched_setaffinity(0, {int(core) for core in own.split(",")})
     write(folder / f"{name}.pid", f"{os.getpid()} {os.getpgid(0)}")
     # SIGTERM reaches the whole group; the rank ends by it, and this process stays to say so.
     signal.signal(signal.SIGTERM, lambda *_: None)

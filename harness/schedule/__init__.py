@@ -1,5 +1,6 @@
 """Pipeline schedules as data: made, replayed, drawn, and turned into what each rank executes. Pure."""
 
+from harness.schedule.choose import schedule_of
 from harness.schedule.orders import Action, Schedule, gpipe, interleaved, one_f_one_b, zero_bubble
 from harness.schedule.program import Instruction, program
 from harness.schedule.replay import Timeline, bubble_ratio, draw, replay
@@ -16,5 +17,6 @@ __all__ = [
     "one_f_one_b",
     "program",
     "replay",
+    "schedule_of",
     "zero_bubble",
 ]

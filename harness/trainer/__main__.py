@@ -17,6 +17,7 @@ from harness.launch.request import Request, report_file
 from harness.scenario import Scenario
 from harness.trainer.faults import plant
 from harness.trainer.loop import Training
+from harness.trainer.parallel.groups import Groups, prime_messages
 
 DEVICE_TARGETS = {"cpu": "CPU", "gpu": "GPU", "ascend": "Ascend"}
 
@@ -29,13 +30,16 @@ def main(folder: Path) -> None:
     ms.set_context(mode=ms.GRAPH_MODE if scenario.mode == "graph" else ms.PYNATIVE_MODE)
     ms.set_device(DEVICE_TARGETS[request.hardware])
     ms.set_seed(scenario.seed)
-    rank = 0
+    rank, groups = 0, Groups()
     if scenario.layout.world_size > 1:
         communication.init()
         rank = communication.get_rank()
+        prime_messages(rank)
+        if scenario.engine == "explicit":
+            groups = Groups.create(scenario.layout, rank)
     # A rank that hangs is ended by SIGTERM and then shows where it stood.
     faulthandler.register(signal.SIGTERM, all_threads=True, chain=True)
-    training = Training(scenario, rank, Path(request.root), folder)
+    training = Training(scenario, rank, groups, Path(request.root), folder)
     if request.fault:
         plant(Fault.parse(request.fault), training)
     report = training.run()

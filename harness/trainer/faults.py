@@ -1,6 +1,8 @@
 """Plants a fault at one seam of a training that is otherwise left as it is."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import mindspore as ms
@@ -10,7 +12,9 @@ from mindspore import Tensor, nn, ops
 from mindspore.train import Callback, RunContext
 
 from harness.faults import Fault
+from harness.timeline import EventKind
 from harness.trainer.generate import sample_token
+from harness.trainer.step import TrainStep
 
 if TYPE_CHECKING:
     from harness.trainer.loop import Training
@@ -20,6 +24,7 @@ def plant(fault: Fault, training: "Training") -> None:
     """Changes ``training`` in place."""
     {
         "slow_step": _slow_step,
+        "slow_rank": _slow_rank,
         "memory": _memory,
         "learning_rate": _learning_rate,
         "dropped_reduction": _dropped_reduction,
@@ -60,6 +65,7 @@ class _OwnSums(nn.Cell):
     def __init__(self, reduce: nn.Cell) -> None:
         super().__init__(auto_prefix=False)
         self.reduce = reduce
+        self.traffic = reduce.traffic
 
     def construct(self, *sums: Tensor) -> tuple[Tensor, ...]:
         reduced = self.reduce(*sums)
@@ -68,6 +74,23 @@ class _OwnSums(nn.Cell):
 
 def _slow_step(amount: float, training: "Training") -> None:
     training.callbacks.insert(0, _Sleep(amount))
+
+
+def _slow_rank(amount: float, training: "Training") -> None:
+    if training.rank != training.scenario.layout.world_size - 1:
+        return
+    recorder = training.engine.recorder
+    healthy = recorder.span
+
+    @contextmanager
+    def span(kind: EventKind, name: str, peer: int = -1, size: int = 0) -> Iterator[None]:
+        with healthy(kind, name, peer, size):
+            start = time.perf_counter()
+            yield
+            if kind == "compute":
+                time.sleep(amount * (time.perf_counter() - start))
+
+    recorder.span = span  # type: ignore[method-assign]
 
 
 def _memory(amount: float, training: "Training") -> None:
@@ -83,11 +106,13 @@ def _learning_rate(amount: float, training: "Training") -> None:
 
 def _dropped_reduction(amount: float, training: "Training") -> None:
     if training.rank == training.scenario.layout.world_size - 1:
-        training.step.update.reduce = _OwnSums(training.step.update.reduce)
+        assert isinstance(training.step, TrainStep)
+        reductions = training.step.reductions
+        reductions[0] = _OwnSums(reductions[0])
 
 
 def _nan(amount: float, training: "Training") -> None:
-    training.callbacks.insert(0, _Poison(int(amount), training.model.trainable_params()[-1]))
+    training.callbacks.insert(0, _Poison(int(amount), training.engine.parameters[-1]))
 
 
 def _degenerate_generator(amount: float, training: "Training") -> None:

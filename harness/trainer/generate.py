@@ -17,13 +17,21 @@ Choose = Callable[[npt.NDArray[np.float32], npt.NDArray[np.float64]], npt.NDArra
 class NextLogits(nn.Cell):
     """Logits of the token after a position."""
 
-    def __init__(self, model: nn.Cell) -> None:
+    def __init__(self, model: nn.Cell, gather: nn.Cell | None = None) -> None:
+        """Takes a model.
+
+        Args:
+            model: tokens to logits.
+            gather: puts logits together whose vocabulary is spread over ranks.
+        """
         super().__init__(auto_prefix=False)
         self.model = model
+        self.gather = gather
 
     def construct(self, tokens: Tensor, position: Tensor) -> Tensor:
         """(rows, sequence) tokens, of which those after ``position`` do not matter → (rows, vocabulary)."""
-        return ops.gather(self.model(tokens), position, 1)
+        logits = ops.gather(self.model(tokens), position, 1)
+        return logits if self.gather is None else self.gather(logits)
 
 
 def sample_token(logits: npt.NDArray[np.float32], draws: npt.NDArray[np.float64]) -> npt.NDArray[np.int32]:
@@ -34,11 +42,17 @@ def sample_token(logits: npt.NDArray[np.float32], draws: npt.NDArray[np.float64]
     return np.minimum(chosen, np.int64(logits.shape[1] - 1)).astype(np.int32)
 
 
-def continuations(model: nn.Cell, windows: Tokens, length: int, seed: int, choose: Choose = sample_token) -> Tokens:
+def continuations(
+    next_logits: Callable[[Tensor, Tensor], Tensor],
+    windows: Tokens,
+    length: int,
+    seed: int,
+    choose: Choose = sample_token,
+) -> Tokens:
     """Continues each window's first quarter.
 
     Args:
-        model: tokens to logits, of the windows' sequence length.
+        next_logits: as ``NextLogits``, of the windows' sequence length.
         windows: (samples, sequence + 1) held-out tokens.
         length: tokens to write; past the sequence's end the oldest tokens are forgotten.
         seed: of the draws.
@@ -47,8 +61,6 @@ def continuations(model: nn.Cell, windows: Tokens, length: int, seed: int, choos
     Returns:
         (samples, length) tokens.
     """
-    cell = NextLogits(model)
-    cell.set_train(False)
     sequence = windows.shape[1] - 1
     filled = max(1, sequence // 4)
     tokens = np.zeros((len(windows), sequence), np.int32)
@@ -56,7 +68,7 @@ def continuations(model: nn.Cell, windows: Tokens, length: int, seed: int, choos
     draws = np.random.Generator(np.random.PCG64([seed, 1])).random((length, len(windows)))
     written = np.empty((len(windows), length), np.int32)
     for i in range(length):
-        logits = cell(as_tensor(tokens), Tensor(filled - 1, ms.int32)).asnumpy()
+        logits = next_logits(as_tensor(tokens), Tensor(filled - 1, ms.int32)).asnumpy()
         written[:, i] = choose(logits, draws[i])
         if filled == sequence:
             tokens = np.roll(tokens, -1, axis=1)

@@ -1,7 +1,5 @@
 """The training loop of one rank: builds what the scenario names, trains, evaluates, samples, and reports."""
 
-import hashlib
-import inspect
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,34 +11,39 @@ from harness import corpus
 from harness.errors import ScenarioError
 from harness.launch.request import PROGRESS
 from harness.metrics.text import perplexity
-from harness.models import PRESETS
+from harness.models import sizes_of
 from harness.run import Load, RankReport
 from harness.scenario import Scenario
+from harness.trainer.auto.engine import AutoEngine
 from harness.trainer.data import batches
 from harness.trainer.evaluate import Evaluator
 from harness.trainer.generate import Choose, continuations, sample_token
 from harness.trainer.load import LoadMeter
 from harness.trainer.model import Decoder, recompute
 from harness.trainer.monitors import CurveMonitor, Monitors, PerplexityMonitor, ProgressMonitor, StepTimer
+from harness.trainer.optimizer import learning_rate
 from harness.trainer.parallel.data import share
-from harness.trainer.parallel.sharding import ShardedAdamW
+from harness.trainer.parallel.explicit import Engine, Place
+from harness.trainer.parallel.groups import Groups
 from harness.trainer.resolve import user_function
-from harness.trainer.step import TrainStep, learning_rate
 
 
 class Training:
     """One rank's training. Its attributes are the seams at which a fault can be planted."""
 
-    def __init__(self, scenario: Scenario, rank: int, root: Path, folder: Path) -> None:
+    def __init__(self, scenario: Scenario, rank: int, groups: Groups, root: Path, folder: Path) -> None:
         self.scenario = scenario
         self.rank = rank
         self.corpus = corpus.load(scenario, root)
-        self.model = build_model(scenario)
-        self.step = TrainStep(self.model, scenario, self._sharded_optimizer())
-        self.traffic = self.step.traffic()
+        self.engine: Engine | AutoEngine
+        if scenario.engine == "explicit":
+            self.engine = Engine(build_model(scenario), scenario, Place.of(scenario, rank, groups))
+        else:
+            self.engine = AutoEngine(scenario, rank, root, folder)
+        self.step = self.engine.step
         self.rate: Callable[[int], float] = lambda step: learning_rate(scenario, step)
         self.choose: Choose = sample_token
-        self.curves = CurveMonitor()
+        self.curves = CurveMonitor(self.engine.outputs)
         self.timer = StepTimer()
         self.callbacks: list[Callback] = [self.curves, self.timer]
         self.held: list[Tensor] = []
@@ -55,23 +58,19 @@ class Training:
             self.perplexities = monitor.curve
             self.callbacks.append(monitor)
 
-    def _sharded_optimizer(self) -> ShardedAdamW | None:
-        layout = self.scenario.layout
-        if not layout.optimizer_sharding:
-            return None
-        parameters = ms.ParameterTuple(self.model.trainable_params())
-        return ShardedAdamW(parameters, self.scenario.weight_decay, layout.dp, layout.position(self.rank)[1])
-
     def _evaluator(self) -> Evaluator:
+        assert isinstance(self.engine, Engine)
         held_out = corpus.evenly_spaced(self.corpus.held_out, self.scenario.eval_sequences)
-        return Evaluator(self.model, held_out, rows=min(16, len(held_out)))
+        return Evaluator(*self.engine.evaluation(), held_out, rows=min(16, len(held_out)))
 
     def run(self) -> RankReport:
         """Trains to the end."""
         scenario = self.scenario
         order = corpus.sample_order(len(self.corpus.train), scenario.batch, scenario.steps, scenario.seed)
-        replica = scenario.layout.position(self.rank)[1]
-        own = share(order.T, scenario.layout.dp, replica).T
+        own = order
+        if scenario.engine == "explicit":
+            replica = scenario.layout.position(self.rank)[1]
+            own = share(order.T, scenario.layout.dp, replica).T
         dataset = batches(scenario, self.corpus.train, own)
         meter = LoadMeter()
         monitors = Monitors(self.callbacks, scenario.steps)
@@ -87,16 +86,16 @@ class Training:
         if self.perplexities:
             curves["perplexity_curve"] = self.perplexities
         nll, tokens = self.evaluator() if self.evaluator else (None, 0)
-        parameters = self.model.trainable_params()
         return RankReport(
             rank=self.rank,
             scenario_hash=self.scenario.hash,
             mindspore=ms.__version__,
             data=self.corpus.digest,
-            parameters=sum(parameter.size for parameter in parameters),
-            parameter_digest=digest(parameters),
-            collectives=[(found.kind, found.size) for found in self.traffic],
-            optimizer_memory=sum(state.nbytes for state in self.step.update.optimizer.states()) / 2**20,
+            held=self.engine.held(),
+            collectives=[(found.kind, found.size) for found in self.engine.traffic()],
+            events=self.engine.recorder.events if self.scenario.layout.world_size > 1 else [],
+            in_flight_memory=self.engine.in_flight_memory,
+            optimizer_memory=self.engine.optimizer_memory,
             step_seconds=self.timer.step_seconds,
             curves=curves,
             nll_sum=nll,
@@ -104,16 +103,17 @@ class Training:
             oracle_nll=self.corpus.oracle_nll,
             samples=self.samples(),
             load=load,
-            source=str(Path(inspect.getfile(type(self.model))).resolve()),
+            source=str(self.engine.source),
         )
 
     def samples(self) -> list[list[int]]:
-        """Sampled continuations of held-out prompts, on rank 0."""
+        """Sampled continuations of held-out prompts, the same on all ranks."""
         scenario = self.scenario
-        if self.rank or not scenario.samples:
+        if not scenario.samples:
             return []
+        assert isinstance(self.engine, Engine)
         prompts = corpus.evenly_spaced(self.corpus.held_out, scenario.samples)
-        written = continuations(self.model, prompts, scenario.sample_tokens, scenario.seed, self.choose)
+        written = continuations(self.engine.next_logits(), prompts, scenario.sample_tokens, scenario.seed, self.choose)
         return [[int(token) for token in row] for row in written]
 
 
@@ -123,20 +123,12 @@ def build_model(scenario: Scenario) -> nn.Cell:
     Raises:
         ScenarioError: the function can't be found or returns no Cell.
     """
-    if scenario.model not in PRESETS:
+    sizes = sizes_of(scenario.model)
+    if sizes is None:
         model = user_function("model", scenario.model)(scenario)
         if not isinstance(model, nn.Cell):
             raise ScenarioError(f"model={scenario.model!r} returned {type(model).__name__}; return a mindspore.nn.Cell")
         return model
-    model = Decoder(PRESETS[scenario.model], scenario.sequence, scenario.seed, scenario.precision)
+    model = Decoder(sizes, scenario.sequence, scenario.seed, scenario.precision)
     recompute(model, scenario.recompute)
     return model
-
-
-def digest(parameters: list[ms.Parameter]) -> str:
-    """Hash of names and bytes, the same on all replicas that hold the same values."""
-    state = hashlib.sha256()
-    for parameter in parameters:
-        state.update(parameter.name.encode())
-        state.update(parameter.asnumpy().tobytes())
-    return state.hexdigest()[:16]

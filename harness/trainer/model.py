@@ -1,6 +1,7 @@
 """A decoder-only language model in plain MindSpore: RMSNorm, rotary positions, SwiGLU."""
 
 import math
+from collections.abc import Callable
 
 import mindspore as ms
 import numpy as np
@@ -8,14 +9,23 @@ from mindspore import Parameter, Tensor, nn, ops
 
 from harness.models import ModelConfig
 
+Initial = Callable[..., Tensor]
+"""Standard deviation, then the sizes of each axis → normally distributed initial values."""
+
+
+def drawn(seed: int) -> Initial:
+    """Values that depend on the seed alone, whatever the hardware."""
+    random = np.random.Generator(np.random.PCG64(seed))
+    return lambda std, *shape: Tensor(random.normal(0, std, shape).astype(np.float32))
+
 
 class Matrix(nn.Cell):
     """x · weight, computed in ``dtype``, returned in float32."""
 
-    def __init__(self, rows: int, columns: int, std: float, random: np.random.Generator, dtype: ms.Type) -> None:
+    def __init__(self, rows: int, columns: int, std: float, initial: Initial, dtype: ms.Type) -> None:
         super().__init__()
         self.dtype = dtype
-        self.weight = Parameter(Tensor(random.normal(0, std, (rows, columns)).astype(np.float32)), name="weight")
+        self.weight = Parameter(initial(std, rows, columns), name="weight")
 
     def construct(self, x: Tensor) -> Tensor:
         """(…, rows) → (…, columns)."""
@@ -45,16 +55,16 @@ class RMSNorm(nn.Cell):
 class Attention(nn.Cell):
     """Causal self-attention with rotary positions (Su et al. 2021)."""
 
-    def __init__(self, config: ModelConfig, sequence: int, random: np.random.Generator, dtype: ms.Type) -> None:
+    def __init__(self, config: ModelConfig, sequence: int, initial: Initial, dtype: ms.Type) -> None:
         super().__init__()
         self.heads = config.heads
         self.features = config.width // config.heads
         self.dtype = dtype
         width = config.width
-        self.query = Matrix(width, width, 0.02, random, dtype)
-        self.key = Matrix(width, width, 0.02, random, dtype)
-        self.value = Matrix(width, width, 0.02, random, dtype)
-        self.out = Matrix(width, width, 0.02 / math.sqrt(2 * config.layers), random, dtype)
+        self.query = Matrix(width, width, 0.02, initial, dtype)
+        self.key = Matrix(width, width, 0.02, initial, dtype)
+        self.value = Matrix(width, width, 0.02, initial, dtype)
+        self.out = Matrix(width, width, 0.02 / math.sqrt(2 * config.layers), initial, dtype)
         frequencies = 10000.0 ** (-np.arange(0, self.features, 2) / self.features)
         angles = np.outer(np.arange(sequence), frequencies).astype(np.float32)
         self.cos = Tensor(np.cos(angles))
@@ -63,14 +73,14 @@ class Attention(nn.Cell):
 
     def construct(self, x: Tensor) -> Tensor:
         """(batch, sequence, width) → the same."""
-        batch, sequence, width = x.shape
+        batch, sequence, _ = x.shape
         shape = (batch, sequence, self.heads, self.features)
         query = self.rotate(self.query(x).reshape(shape).swapaxes(1, 2))
         key = self.rotate(self.key(x).reshape(shape).swapaxes(1, 2))
         value = self.value(x).reshape(shape).swapaxes(1, 2)
         scores = product(query, key.swapaxes(2, 3), self.dtype) / math.sqrt(self.features) + self.mask
         mixed = product(ops.softmax(scores, -1), value, self.dtype)
-        return self.out(mixed.swapaxes(1, 2).reshape(batch, sequence, width))
+        return self.out(mixed.swapaxes(1, 2).reshape(batch, sequence, -1))
 
     def rotate(self, x: Tensor) -> Tensor:
         """Turns each pair of features by an angle that grows with the position."""
@@ -82,11 +92,11 @@ class Attention(nn.Cell):
 class FeedForward(nn.Cell):
     """SwiGLU (Shazeer 2020)."""
 
-    def __init__(self, config: ModelConfig, random: np.random.Generator, dtype: ms.Type) -> None:
+    def __init__(self, config: ModelConfig, initial: Initial, dtype: ms.Type) -> None:
         super().__init__()
-        self.gate = Matrix(config.width, config.feed_forward, 0.02, random, dtype)
-        self.up = Matrix(config.width, config.feed_forward, 0.02, random, dtype)
-        self.down = Matrix(config.feed_forward, config.width, 0.02 / math.sqrt(2 * config.layers), random, dtype)
+        self.gate = Matrix(config.width, config.feed_forward, 0.02, initial, dtype)
+        self.up = Matrix(config.width, config.feed_forward, 0.02, initial, dtype)
+        self.down = Matrix(config.feed_forward, config.width, 0.02 / math.sqrt(2 * config.layers), initial, dtype)
 
     def construct(self, x: Tensor) -> Tensor:
         """(…, width) → (…, width)."""
@@ -96,12 +106,12 @@ class FeedForward(nn.Cell):
 class Block(nn.Cell):
     """Attention and feed-forward, each normalized before and added after."""
 
-    def __init__(self, config: ModelConfig, sequence: int, random: np.random.Generator, dtype: ms.Type) -> None:
+    def __init__(self, config: ModelConfig, sequence: int, initial: Initial, dtype: ms.Type) -> None:
         super().__init__()
         self.attention_norm = RMSNorm(config.width)
-        self.attention = Attention(config, sequence, random, dtype)
+        self.attention = Attention(config, sequence, initial, dtype)
         self.feed_forward_norm = RMSNorm(config.width)
-        self.feed_forward = FeedForward(config, random, dtype)
+        self.feed_forward = FeedForward(config, initial, dtype)
 
     def construct(self, x: Tensor) -> Tensor:
         """(batch, sequence, width) → the same."""
@@ -109,40 +119,86 @@ class Block(nn.Cell):
         return x + self.feed_forward(self.feed_forward_norm(x))
 
 
+class Embedding(nn.Cell):
+    """A vector for each token."""
+
+    def __init__(self, vocabulary: int, width: int, initial: Initial) -> None:
+        super().__init__()
+        self.weight = Parameter(initial(0.02, vocabulary, width), name="weight")
+
+    def construct(self, tokens: Tensor) -> Tensor:
+        """(batch, sequence) int32 → (batch, sequence, width)."""
+        return ops.gather(self.weight, tokens, 0)
+
+
+class TiedHead(nn.Cell):
+    """Logits by the transposed embedding."""
+
+    def __init__(self, embedding: nn.Cell, dtype: ms.Type) -> None:
+        super().__init__(auto_prefix=False)
+        self.embedding = embedding
+        self.dtype = dtype
+
+    def construct(self, x: Tensor) -> Tensor:
+        """(…, width) → (…, vocabulary)."""
+        return product(x, self.embedding.weight.swapaxes(0, 1), self.dtype)
+
+
 class Decoder(nn.Cell):
     """Tokens to logits."""
 
-    def __init__(self, config: ModelConfig, sequence: int, seed: int, precision: str = "float32") -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        sequence: int,
+        seed: int,
+        precision: str = "float32",
+        initial: Initial | None = None,
+    ) -> None:
+        """Builds the model.
+
+        Args:
+            config: its sizes.
+            sequence: tokens of a row.
+            seed: of the initial values.
+            precision: type of matrix products.
+            initial: makes initial values in place of the seed.
+        """
         super().__init__()
-        random = np.random.Generator(np.random.PCG64(seed))
+        initial = initial or drawn(seed)
         dtype = getattr(ms, precision)
-        self.tied = config.tied
+        self.config = config
         self.dtype = dtype
-        table = random.normal(0, 0.02, (config.vocabulary, config.width)).astype(np.float32)
-        self.embedding = Parameter(Tensor(table), name="embedding")
-        self.blocks = nn.CellList([Block(config, sequence, random, dtype) for _ in range(config.layers)])
+        self.embedding = Embedding(config.vocabulary, config.width, initial)
+        self.blocks = nn.CellList([Block(config, sequence, initial, dtype) for _ in range(config.layers)])
         self.norm = RMSNorm(config.width)
-        if not config.tied:
-            self.head = Matrix(config.width, config.vocabulary, 0.02, random, dtype)
+        if config.tied:
+            # Put in without renaming: the embedding keeps the one name that it has.
+            self.insert_child_to_cell("head", TiedHead(self.embedding, dtype))
+        else:
+            self.head = Matrix(config.width, config.vocabulary, 0.02, initial, dtype)
 
     def construct(self, tokens: Tensor) -> Tensor:
         """(batch, sequence) int32 → (batch, sequence, vocabulary) float32."""
-        x = ops.gather(self.embedding, tokens, 0)
+        x = self.embedding(tokens)
         for block in self.blocks:
             x = block(x)
-        x = self.norm(x)
-        if self.tied:
-            return product(x, self.embedding.swapaxes(0, 1), self.dtype)
-        return self.head(x)
+        return self.head(self.norm(x))
 
 
-def recompute(model: Decoder, which: str) -> None:
-    """Marks blocks whose activations are dropped in forward and computed again in backward.
+def recomputed_blocks(model: nn.Cell, which: str) -> list[nn.Cell]:
+    """The blocks that ``Scenario.recompute`` means: ``none``, ``full``, or ``middle`` (not the first and the last)."""
+    if which == "none":
+        return []
+    return list(model.blocks)[1:-1] if which == "middle" else list(model.blocks)
+
+
+def recompute(model: nn.Cell, which: str) -> None:
+    """Has the activations of some blocks dropped in forward and computed again in backward.
 
     Args:
-        model: the decoder; changed in place.
-        which: ``none``, ``full``, or ``middle`` (all but the first and the last block).
+        model: has ``blocks``; changed in place.
+        which: as ``Scenario.recompute``.
     """
-    blocks = {"none": [], "full": list(model.blocks), "middle": list(model.blocks)[1:-1]}[which]
-    for block in blocks:
+    for block in recomputed_blocks(model, which):
         block.recompute()

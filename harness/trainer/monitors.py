@@ -16,15 +16,16 @@ OUTPUTS = ("loss", "grad_norm", "update_norm", "learning_rate")
 class CurveMonitor(Callback):
     """Keeps one value a step of each output of the step."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Sequence[str] = OUTPUTS) -> None:
         super().__init__()
+        self.names = names
         self.curves: dict[str, list[float]] = {}
 
     def on_train_step_end(self, run_context: RunContext) -> None:
         """Appends the outputs of the step that just ended."""
         outputs = run_context.original_args().net_outputs
         outputs = outputs if isinstance(outputs, tuple | list) else (outputs,)
-        for name, value in zip(OUTPUTS, outputs, strict=False):
+        for name, value in zip(self.names, outputs, strict=False):
             self.curves.setdefault(name, []).append(_number(value))
 
 

@@ -11,10 +11,11 @@ from harness.launch.code import Code
 @pytest.mark.parametrize(
     ("scenario", "message"),
     [
-        (Scenario(layout=Layout(tp=2)), "layout.tp=2: this trainer is data parallel only"),
-        (Scenario(layout=Layout(pp=2)), "layout.pp=2"),
+        (Scenario(model="my.module:model", layout=Layout(tp=2)), "layout.tp=2 .* can't cut a model of yours"),
+        (Scenario(model="my.module:model", layout=Layout(pp=2)), "layout.pp=2"),
         (Scenario(layout=Layout(dp=2, optimizer_sharding=True), optimizer="sgd"), "it keeps no states to shard"),
         (Scenario(precision="bfloat16"), "no bfloat16 matmul on CPU"),
+        (Scenario(engine="semi_auto", eval_sequences=0), "runs on Ascend and GPU only; use engine='explicit'"),
     ],
 )
 def test_what_the_trainer_cannot_do_is_refused(scenario, message):

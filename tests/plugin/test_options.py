@@ -11,7 +11,11 @@ from tests.plugin.sessions import ROOT, gated, run
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [(["--plant", "slow"], "*fault 'slow' is unknown*"), (["--plant", "nan=x"], "*'x' is no positive number*")],
+    [
+        (["--plant", "slow"], "*fault 'slow' is unknown*"),
+        (["--plant", "nan=x"], "*'x' is no positive number*"),
+        (["--bind", "socket"], "*binding 'socket' is unknown; choose from none, core, numa*"),
+    ],
 )
 def test_a_bad_option_is_a_usage_error(project, arguments, message):
     gated(project)

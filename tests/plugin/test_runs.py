@@ -33,7 +33,7 @@ def test_workers_share_one_real_run(project):
     ("fields", "message"),
     [
         ("data='text:none.txt'", "*data='text:none.txt' can't be read: No such file or directory*"),
-        ("layout=Layout(tp=2)", "*layout.tp=2: this trainer is data parallel only*"),
+        ("layout=Layout(tp=3)", "*layout.tp=3 and model*"),
         ("batch=64, layout=Layout(dp=64)", "*the scenario needs 64 ranks, cpu offers*mark the test with @cards(64)*"),
         ("model='missing.module:model'", "*error: model='missing.module:model' can't be loaded: No module named*"),
         ("steps=0", "test_suite.py:4: error: steps must be a whole number of at least 1, not 0"),

@@ -14,19 +14,15 @@ class Reduce(nn.Cell):
     Fused, all of them are flattened into one bucket. Otherwise loss and token count make one, each gradient its own.
     """
 
-    def __init__(self, parameters: ms.ParameterTuple, replicas: int, fused: bool = True) -> None:
+    def __init__(self, parameters: ms.ParameterTuple, group: str, fused: bool = True) -> None:
         super().__init__(auto_prefix=False)
-        self.replicas = replicas
         self.shapes = [(), (), *(tuple(p.shape) for p in parameters)]
         items = range(len(self.shapes))
         self.buckets = [list(items)] if fused else [[0, 1], *([i] for i in items[2:])]
-        if replicas > 1:
-            self.all_reduce = ops.AllReduce(ops.ReduceOp.SUM)
+        self.all_reduce = ops.AllReduce(ops.ReduceOp.SUM, group)
 
     def construct(self, *sums: Tensor) -> tuple[Tensor, ...]:
         """Loss sum, token count and gradients of this rank → those of all ranks."""
-        if self.replicas == 1:
-            return sums
         found = []
         for bucket in self.buckets:
             flat = self.all_reduce(ops.concat([sums[i].reshape(-1) for i in bucket]))
@@ -40,8 +36,6 @@ class Reduce(nn.Cell):
     def traffic(self) -> list[Collective]:
         """The collectives of one step."""
         sizes = [int(np.prod(shape)) for shape in self.shapes]
-        if self.replicas == 1:
-            return []
         return [Collective("AllReduce", 4 * sum(sizes[i] for i in bucket)) for bucket in self.buckets]
 
 

@@ -8,9 +8,11 @@ from collections.abc import Sequence
 import mindspore as ms
 import numpy as np
 from mindspore import Tensor, nn, ops
+from mindspore.communication import GlobalComm
 
+from harness.trainer.optimizer import AdamW, decays_of
+from harness.trainer.parallel.gather import Gather
 from harness.trainer.parallel.traffic import Collective
-from harness.trainer.step import AdamW, decays_of
 
 
 def owners(sizes: Sequence[int], replicas: int) -> list[int]:
@@ -30,26 +32,46 @@ class ShardedAdamW(nn.Cell):
     Updated parameters travel in one AllGather, each replica's share filled up to the largest.
     """
 
-    def __init__(self, parameters: ms.ParameterTuple, decay: float, replicas: int, replica: int) -> None:
+    def __init__(
+        self,
+        parameters: ms.ParameterTuple,
+        decay: float,
+        replicas: int,
+        replica: int,
+        group: str = GlobalComm.WORLD_COMM_GROUP,
+        shares: Sequence[float] | None = None,
+    ) -> None:
+        """Gives this replica its own parameters to keep moments of.
+
+        Args:
+            parameters: of the rank; its replicas have the same.
+            decay: of matrices.
+            replicas: their number.
+            replica: this one's.
+            group: the group of the replicas.
+            shares: as in AdamW.
+        """
         super().__init__(auto_prefix=False)
         sizes = [parameter.size for parameter in parameters]
         found = owners(sizes, replicas)
         self.parameters = parameters
         self.own = [i for i, owner in enumerate(found) if owner == replica]
         self.others = [i for i, owner in enumerate(found) if owner != replica]
-        shares = [[i for i, owner in enumerate(found) if owner == r] for r in range(replicas)]
-        self.width = width = max(sum(sizes[i] for i in share) for share in shares)
+        parts = [[i for i, owner in enumerate(found) if owner == r] for r in range(replicas)]
+        self.width = width = max(sum(sizes[i] for i in part) for part in parts)
         self.offsets = [0] * len(sizes)
-        for r, share in enumerate(shares):
-            ends = np.cumsum([0, *(sizes[i] for i in share)]).tolist()
-            for i, start in zip(share, ends, strict=False):
+        for r, part in enumerate(parts):
+            ends = np.cumsum([0, *(sizes[i] for i in part)]).tolist()
+            for i, start in zip(part, ends, strict=False):
                 self.offsets[i] = r * width + start
         filling = width - sum(sizes[i] for i in self.own)
         self.filling = Tensor(np.zeros(filling, np.float32)) if filling else None
         decays = decays_of(parameters, decay)
-        self.adam = AdamW(ms.ParameterTuple([parameters[i] for i in self.own]), [decays[i] for i in self.own])
-        self.gather = ops.AllGather()
-        self.all_reduce = ops.AllReduce(ops.ReduceOp.SUM)
+        shares = [1.0] * len(sizes) if shares is None else shares
+        own = ms.ParameterTuple([parameters[i] for i in self.own])
+        self.adam = AdamW(own, [decays[i] for i in self.own], [shares[i] for i in self.own])
+        self.gather = Gather(group, replica, replicas)
+        self.all_reduce = ops.AllReduce(ops.ReduceOp.SUM, group)
 
     def states(self) -> list[ms.Parameter]:
         """What this replica remembers."""
@@ -57,7 +79,7 @@ class ShardedAdamW(nn.Cell):
 
     def traffic(self) -> list[Collective]:
         """The collectives of one step."""
-        return [Collective("AllGather", 4 * self.width), Collective("AllReduce", 4)]
+        return [self.gather.traffic(4 * self.width), Collective("AllReduce", 4)]
 
     def construct(self, rate: Tensor, step: Tensor, scale: Tensor, gradients: tuple[Tensor, ...]) -> Tensor:
         """Updates every parameter in place and returns the sum of squares of the whole update."""

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 
-from harness.run import foreign_share
+from harness.assemble import foreign_share
 from harness.trainer.load import LoadMeter
 
 SPIN = "import time\nend = time.monotonic() + {seconds}\nwhile time.monotonic() < end: pass"

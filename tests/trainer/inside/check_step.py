@@ -4,27 +4,25 @@ import mindspore as ms
 import numpy as np
 import pytest
 from mindspore import Parameter, Tensor, nn, ops
+from mindspore.communication import GlobalComm
 
 from harness import Layout, Scenario
 from harness.corpus import IGNORED
 from harness.models import ModelConfig
+from harness.trainer.loss import TokenLoss
 from harness.trainer.model import Decoder, recompute
+from harness.trainer.optimizer import SGD, AdamW, decays_of, learning_rate, sum_of_squares
 from harness.trainer.parallel.data import Reduce, share
+from harness.trainer.parallel.explicit import Engine, Place
+from harness.trainer.parallel.groups import Groups
+from harness.trainer.parallel.norm import contributions
 from harness.trainer.parallel.traffic import Collective
-from harness.trainer.step import (
-    SGD,
-    AdamW,
-    TokenLoss,
-    TrainStep,
-    Update,
-    as_tensor,
-    decays_of,
-    learning_rate,
-    sum_of_squares,
-)
+from harness.trainer.recorder import Recorder
+from harness.trainer.step import TrainStep, Update, as_tensor
 
 ONE = ModelConfig(layers=1, width=16, heads=2, feed_forward=24)
 THREE = ModelConfig(layers=3, width=16, heads=2, feed_forward=24)
+WORLD = GlobalComm.WORLD_COMM_GROUP
 RANDOM = np.random.default_rng(5)
 WINDOWS = RANDOM.integers(0, 256, (8, 9)).astype(np.int32)
 
@@ -86,21 +84,71 @@ class AddOther(nn.Cell):
 
     def __init__(self, *other):
         super().__init__(auto_prefix=False)
+        self.traffic = list
         self.other = [Tensor(np.array(x, np.float32)) for x in other]
 
     def construct(self, *sums):
         return tuple([sums[i] + self.other[i] for i in range(len(self.other))])
 
 
+class Agreement(nn.Cell):
+    """Adds what the other ranks of a replica would, where it is asked for the sums before an update."""
+
+    def __init__(self, others):
+        super().__init__(auto_prefix=False)
+        self.others = Tensor(np.array(others, np.float32))
+
+    def construct(self, values):
+        return values + self.others if values.shape[0] == 3 else values
+
+
+class Given:
+    """Sums that are known."""
+
+    def __init__(self, *sums):
+        self.sums = [Tensor(np.array(x, np.float32)) for x in sums]
+
+    def __call__(self, windows):
+        return tuple(self.sums)
+
+    def set_train(self, mode=True):
+        pass
+
+
 @pytest.mark.usefixtures("mode")
 def test_clipping_comes_after_the_reduction():
     """g₀ = (3, 4), g₁ = (−3, 4), norm at most 1, mean over both: (0, 1); clipping first would give (0, 0.8)."""
     weights = parameters([0.0, 0.0])
-    update = Update(SGD(weights, decays_of(weights, 0.0)), AddOther(0.0, 1.0, [-3.0, 4.0]), clip_norm=1.0, scale=1.0)
-    _, norm, moved = update(scalar(1.0), scalar(1), scalar(0.0), scalar(1.0), Tensor([3.0, 4.0], ms.float32))
+    update = Update(SGD(weights, decays_of(weights, 0.0)), None, clip_norm=1.0, scale=1.0)
+    step = TrainStep(Given(0.0, 1.0, [3.0, 4.0]), [AddOther(0.0, 1.0, [-3.0, 4.0])], update, 1, Recorder())
+    _, norm, moved = step(as_tensor(WINDOWS), 1.0, 1)
     assert -weights[0].asnumpy() == pytest.approx([0.0, 1.0], abs=1e-5)
-    assert float(norm.asnumpy()) == pytest.approx(4.0)
-    assert float(moved.asnumpy()) == pytest.approx(1.0, abs=1e-5)
+    assert norm == pytest.approx(4.0)
+    assert moved == pytest.approx(1.0, abs=1e-5)
+
+
+def norm_of(gradients, shares, others):
+    """The norm that an update comes to when the other ranks of its replica contribute a sum of squares."""
+    weights = parameters(*([0.0] * len(g) for g in gradients))
+    agree = Agreement([0.0, 0.0, others])
+    update = Update(SGD(weights, decays_of(weights, 0.0), shares), agree, None, 1.0, shares)
+    sums = [Tensor(np.array(g, np.float32)) for g in gradients]
+    _, norm, _ = update(scalar(1.0), scalar(1), scalar(0.0), scalar(1.0), *sums)
+    return float(norm.asnumpy())
+
+
+@pytest.mark.usefixtures("mode")
+def test_the_norm_counts_each_value_once():
+    """Shards of 9 in all and one copy of 16 on each of 8 ranks: 5. Four shards of norm 3: 6. A tied pair: √800."""
+    weights = parameters([0.0, 0.0], [0.0])
+    shares = contributions(weights, {"p0"}, 8)
+    assert shares == [1.0, 1 / 8]
+    assert norm_of([[1.0, 1.0], [4.0]], shares, others=7 + 7 * 16 / 8) == pytest.approx(5.0)
+    assert norm_of([[3.0]], [1.0], others=27) == pytest.approx(6.0)
+    first, last = contributions(weights, {"p0"}, 2), contributions(weights, {"p0"}, 2, {"p0"})
+    assert (first, last) == ([1.0, 0.5], [0.0, 0.5])
+    assert norm_of([[20.0, 20.0]], first[:1], others=0.0) == pytest.approx(28.284, rel=1e-4)
+    assert norm_of([[20.0, 20.0]], last[:1], others=800.0) == pytest.approx(28.284, rel=1e-4)
 
 
 class Fixed(nn.Cell):
@@ -130,10 +178,14 @@ def test_the_loss_of_a_step_weighs_tokens(losses, counts, expected):
     assert float(nll.asnumpy()) / sum(counts) == pytest.approx(expected, rel=1e-5)
 
 
+def step_of(model, scenario):
+    return Engine(model, scenario, Place.of(scenario, 0, Groups())).step
+
+
 @pytest.mark.usefixtures("mode")
 def test_a_step_without_tokens_is_finite():
     model = Decoder(ONE, 8, seed=0)
-    step = TrainStep(model, Scenario(steps=1, batch=2, sequence=8))
+    step = step_of(model, Scenario(steps=1, batch=2, sequence=8))
     loss, norm, _ = step(as_tensor(np.full((2, 9), IGNORED, np.int32)), 1e-3, 1)
     assert (loss, norm) == (0.0, 0.0)
 
@@ -141,7 +193,7 @@ def test_a_step_without_tokens_is_finite():
 def run_steps(scenario, windows=WINDOWS, steps=3, config=ONE):
     model = Decoder(config, scenario.sequence, seed=0, precision=scenario.precision)
     recompute(model, scenario.recompute)
-    step = TrainStep(model, scenario)
+    step = step_of(model, scenario)
     return [step(as_tensor(windows), 1e-2, i) for i in range(1, steps + 1)]
 
 
@@ -193,23 +245,16 @@ def test_sums_of_squares_are_exact_at_any_size(size):
     assert float(sum_of_squares(Tensor(values)).asnumpy()) == pytest.approx(expected, rel=1e-5)
 
 
-def test_one_replica_reduces_to_itself():
-    weights = parameters([1.0])
-    sums = (scalar(1.0), scalar(2.0), Tensor([3.0]))
-    assert [x.asnumpy().tolist() for x in Reduce(weights, 1)(*sums)] == [1.0, 2.0, [3.0]]
-    assert Reduce(weights, 1).traffic() == []
-
-
 def test_a_fused_reduction_is_one_call_and_an_unfused_one_a_parameter():
     weights = parameters([1.0], [[1.0, 2.0], [3.0, 4.0]])
-    assert Reduce(weights, 2).traffic() == [Collective("AllReduce", 4 * (2 + 1 + 4))]
-    assert Reduce(weights, 2, fused=False).traffic() == [Collective("AllReduce", 4 * size) for size in (2, 1, 4)]
+    assert Reduce(weights, WORLD).traffic() == [Collective("AllReduce", 4 * (2 + 1 + 4))]
+    assert Reduce(weights, WORLD, fused=False).traffic() == [Collective("AllReduce", 4 * size) for size in (2, 1, 4)]
 
 
 def test_what_is_sent_does_not_grow_with_accumulation():
     def sent(**changes):
         scenario = Scenario(steps=1, batch=8, sequence=8, layout=Layout(dp=2), **changes)
-        return TrainStep(Decoder(ONE, 8, 0), scenario).traffic()
+        return Engine(Decoder(ONE, 8, 0), scenario, Place.of(scenario, 0, Groups(data=WORLD))).traffic()
 
     assert sent(accumulation=4) == sent()
     assert len(sent(fused_reduction=False)) == 1 + len(Decoder(ONE, 8, 0).trainable_params())

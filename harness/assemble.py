@@ -1,0 +1,226 @@
+"""Puts what the ranks reported together into one run. Pure."""
+
+import math
+import statistics
+from typing import Any
+
+from harness.environment import Environment, Host
+from harness.errors import Undefined
+from harness.metrics.speed import steady_step_time, step_flops, throughput
+from harness.metrics.text import distinct_n, perplexity, repetition_ratio
+from harness.models import sizes_of
+from harness.run import WARMUP_STEPS, Held, Load, RankReport, Run, Weights
+from harness.scenario import Scenario
+from harness.schedule import schedule_of
+from harness.timeline import Event, exposure, median_idle, replayed, slowest, steps_of, within
+
+STRAGGLING = 1.5
+"""How many times as long as the fastest of its kind a rank must compute to be named."""
+
+
+def assemble(
+    scenario: Scenario,
+    host: Host,
+    reports: list[RankReport],
+    fault: str | None = None,
+) -> Run:
+    """Puts the ranks' reports together.
+
+    Loss, norms and perplexity are global values that rank 0 reports; memory is the largest over ranks; a step is over
+    when its slowest rank is.
+    """
+    reports = sorted(reports, key=lambda report: report.rank)
+    first = reports[0]
+    seconds = [max(times) for times in zip(*(report.step_seconds for report in reports), strict=True)]
+    beginning = min((event.start for report in reports for event in report.events), default=0.0)
+    loads = [report.load for report in reports if report.load is not None]
+    values = _Values()
+    _speed(values, scenario, seconds)
+    _text(values, scenario, first)
+    if any(report.held for report in reports):
+        values.add("parameters", lambda: sum({(h.name, h.shard): h.size for r in reports for h in r.held}.values()))
+    peaks = [report.peak_memory for report in reports]
+    if None not in peaks:
+        values.add("peak_memory", lambda: max(peak for peak in peaks if peak is not None))
+    else:
+        values.undefined["peak_memory"] = "MindSpore reported no pool statistics"
+    kept = [report.optimizer_memory for report in reports if report.optimizer_memory is not None]
+    if kept:
+        values.add("optimizer_memory", lambda: max(kept))
+    sent = [report.collectives for report in reports if report.collectives]
+    if sent:
+        values.add("communication_calls", lambda: max(len(calls) for calls in sent))
+        values.add("communication_volume", lambda: max(sum(size for _, size in calls) for calls in sent) / 2**20)
+    if len(reports) > 1:
+        values.add("diverged_replicas", lambda: diverged(reports))
+        _pipeline(values, scenario, host, reports)
+        _communication(values, scenario, host, reports)
+    return Run(
+        scenario=scenario.to_dict(),
+        hardware=host.hardware,
+        environment=Environment(
+            hardware=host.hardware,
+            architecture=host.architecture,
+            mindspore=first.mindspore,
+            data=first.data,
+            threads=first.threads or None,
+            driver=host.driver,
+            binding=None if host.binding == "none" else host.binding,
+        ),
+        machine=host.machine,
+        fault=fault,
+        metrics=values.defined,
+        undefined=values.undefined,
+        curves=first.curves,
+        step_seconds=seconds,
+        foreign_load=foreign_share(loads, host.binding) if len(loads) == len(reports) else None,
+        device_processes=host.device_processes,
+        oversubscribed=oversubscribed(scenario, host),
+        weights=whole_weights(reports),
+        events=[_from(beginning, report.events) for report in reports] if len(reports) > 1 else [],
+        straggler="" if oversubscribed(scenario, host) else _straggler(scenario, reports),
+        oracle_perplexity=None if first.oracle_nll is None else perplexity(first.oracle_nll, 1),
+        samples=[bytes(min(token, 255) for token in sample).decode("utf-8", "replace") for sample in first.samples],
+    )
+
+
+def oversubscribed(scenario: Scenario, host: Host) -> str:
+    """Says so where more ranks than cores share the machine; empty otherwise, and where each rank has a device."""
+    ranks = scenario.layout.world_size
+    if host.hardware != "cpu" or ranks <= host.cores:
+        return ""
+    return f"{ranks} ranks share {host.cores} cores: its times say how long they wait for one"
+
+
+def diverged(reports: list[RankReport]) -> int:
+    """Ranks that hold a parameter, or a shard, otherwise than the first rank that holds it."""
+    first: dict[tuple[str, int], str] = {}
+    found = 0
+    for report in reports:
+        differing = [h for h in report.held if first.setdefault((h.name, h.shard), h.digest) != h.digest]
+        found += bool(differing)
+    return found
+
+
+def whole_weights(reports: list[RankReport]) -> dict[str, Weights]:
+    """Every parameter, put together from its shards; of copies, the first."""
+    shards = {(held.name, held.shard): held for report in reversed(reports) for held in report.held}
+    whole: dict[str, list[Held]] = {}
+    for (name, _), held in sorted(shards.items()):
+        whole.setdefault(name, []).append(held)
+    return {
+        name: Weights(
+            norm=math.sqrt(math.fsum(part.squares for part in parts)),
+            sketch=[math.fsum(values) for values in zip(*(part.sketch for part in parts), strict=True)],
+        )
+        for name, parts in whole.items()
+    }
+
+
+def pipelines(scenario: Scenario) -> list[list[int]]:
+    """The ranks of each pipeline, stage by stage."""
+    return scenario.layout.groups("pp") if scenario.layout.pp > 1 else []
+
+
+def _communication(values: "_Values", scenario: Scenario, host: Host, reports: list[RankReport]) -> None:
+    ranks = [report.events for report in reports]
+    if not all(ranks):
+        return
+    shared = oversubscribed(scenario, host)
+    if shared or scenario.layout.tp > 1:
+        reason = shared or "tensor parallel ranks communicate inside their graphs, where nobody takes the time"
+        values.undefined["exposed_communication"] = reason
+        return
+    steps = [within(ranks, step) for step in steps_of(ranks)]
+    shares = [[exposure(step, rank).share for step in steps] for rank in range(len(ranks))]
+    values.add("exposed_communication", lambda: max(statistics.median(of_rank) for of_rank in shares))
+
+
+def _pipeline(values: "_Values", scenario: Scenario, host: Host, reports: list[RankReport]) -> None:
+    kept = [report.in_flight_memory for report in reports if report.in_flight_memory is not None]
+    if kept:
+        values.add("in_flight_memory", lambda: max(kept))
+    chains = [[reports[rank].events for rank in ranks] for ranks in pipelines(scenario)]
+    if not chains or not all(events for chain in chains for events in chain):
+        return
+    shared = oversubscribed(scenario, host)
+    if shared:
+        values.undefined["bubble_ratio"] = shared
+    else:
+        values.add("bubble_ratio", lambda: statistics.mean(share for chain in chains for share in median_idle(chain)))
+    schedule = schedule_of(scenario)
+    values.add("replayed_bubble_ratio", lambda: max(replayed(schedule, chain).bubble_ratio for chain in chains))
+
+
+def _straggler(scenario: Scenario, reports: list[RankReport]) -> str:
+    """Ranks that hold the same part of the model do the same work, so one that takes longer is slow."""
+    layout = scenario.layout
+    if not all(report.events for report in reports):
+        return ""
+    peers = [
+        [rank for rank in range(layout.world_size) if layout.position(rank)[0] == stage] for stage in range(layout.pp)
+    ]
+    found = slowest([report.events for report in reports], [p for p in peers if len(p) > 1], STRAGGLING)
+    if found is None:
+        return ""
+    rank, factor = found
+    return f"rank {rank} holds up the others: it computes {factor:.1f} times as long as the fastest of its kind"
+
+
+def _from(beginning: float, events: list[Event]) -> list[Event]:
+    """Events on a clock that begins with the first of the run."""
+    return [
+        event._replace(
+            start=round(event.start - beginning, 6),
+            end=round(event.end - beginning, 6),
+            processor=round(event.processor, 6),
+        )
+        for event in events
+    ]
+
+
+def foreign_share(loads: list[Load], binding: str = "none") -> float:
+    """The share of the cores that others used while the ranks worked.
+
+    Args:
+        loads: one a rank of this machine, over nearly the same window.
+        binding: of ranks to cores. Bound ranks looked at their own cores each, others all at the same.
+    """
+    looked = loads if binding == "core" else loads[:1]
+    available = sum(load.seconds * load.cores for load in looked)
+    foreign = sum(load.busy for load in looked) - sum(load.own for load in loads)
+    return min(1.0, max(0.0, foreign / available)) if available > 0 else 0.0
+
+
+class _Values:
+    """Scalars as they are computed; one that is undefined keeps its reason."""
+
+    def __init__(self) -> None:
+        self.defined: dict[str, float] = {}
+        self.undefined: dict[str, str] = {}
+
+    def add(self, name: str, compute: Any) -> None:
+        try:
+            self.defined[name] = float(compute())
+        except Undefined as reason:
+            self.undefined[name] = str(reason)
+
+
+def _speed(values: _Values, scenario: Scenario, seconds: list[float]) -> None:
+    values.add("step_time", lambda: steady_step_time(seconds, WARMUP_STEPS))
+    values.add("throughput", lambda: throughput(seconds, scenario.tokens_per_step, WARMUP_STEPS))
+    values.add("compile_time", lambda: max(0.0, seconds[0] - steady_step_time(seconds, WARMUP_STEPS)))
+    sizes = sizes_of(scenario.model)
+    if sizes:
+        flops = step_flops(sizes, scenario.batch, scenario.sequence)
+        values.add("training_flops", lambda: flops)
+        values.add("achieved_flops", lambda: throughput(seconds, flops, WARMUP_STEPS))
+
+
+def _text(values: _Values, scenario: Scenario, first: RankReport) -> None:
+    if scenario.eval_sequences:
+        values.add("validation_perplexity", lambda: perplexity(first.nll_sum or 0.0, first.nll_tokens))
+    if scenario.samples:
+        for n in (1, 2, 3):
+            values.add(f"distinct_{n}", lambda n=n: distinct_n(first.samples, n))
+        values.add("repetition", lambda: repetition_ratio(first.samples, 3))

@@ -1,0 +1,219 @@
+"""The explicit engine: puts a rank's share of a model together from the kinds of parallelism of its layout."""
+
+import hashlib
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import mindspore as ms
+import numpy as np
+from mindspore import Parameter, Tensor, nn
+
+from harness.metrics.sketch import sketch
+from harness.run import Held
+from harness.scenario import Scenario
+from harness.schedule import schedule_of
+from harness.trainer.generate import NextLogits
+from harness.trainer.loss import CrossEntropy, TokenLoss
+from harness.trainer.model import recomputed_blocks
+from harness.trainer.monitors import OUTPUTS
+from harness.trainer.optimizer import SGD, AdamW, decays_of
+from harness.trainer.parallel import pipeline, tensor
+from harness.trainer.parallel.data import Reduce
+from harness.trainer.parallel.groups import Groups
+from harness.trainer.parallel.messages import Messages
+from harness.trainer.parallel.norm import Agree, contributions
+from harness.trainer.parallel.sharding import ShardedAdamW
+from harness.trainer.parallel.traffic import Collective
+from harness.trainer.recorder import Recorder
+from harness.trainer.step import ComputesGradients, Gradients, RecordedGradients, TrainStep, Update, loss_scale
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a rank stands."""
+
+    rank: int
+    stage: int
+    replica: int
+    shard: int
+    groups: Groups
+
+    @classmethod
+    def of(cls, scenario: Scenario, rank: int, groups: Groups) -> "Place":
+        """The place of a rank in a scenario's layout."""
+        return cls(rank, *scenario.layout.position(rank), groups)
+
+    def on_stage(self, stage: int, scenario: Scenario) -> int:
+        """The rank of another stage with the same replica and shard."""
+        layout = scenario.layout
+        return (stage * layout.dp + self.replica) * layout.tp + self.shard
+
+
+class Engine:
+    """A rank's share of the training of a scenario."""
+
+    outputs = OUTPUTS
+
+    def __init__(self, model: nn.Cell, scenario: Scenario, place: Place) -> None:
+        """Spreads and cuts the model, and builds the step.
+
+        Args:
+            model: the whole model; changed in place.
+            scenario: what to train.
+            place: this rank's.
+        """
+        self.scenario, self.place = scenario, place
+        layout, groups = scenario.layout, place.groups
+        self.recorder = Recorder()
+        spread = layout.tp, place.shard, groups.tensor
+        self.cut = tensor.spread(model, *spread) if layout.tp > 1 else {}
+        self.entropy = tensor.VocabularyCrossEntropy(*spread) if layout.tp > 1 else CrossEntropy()
+        self.model = model
+        self.loss = TokenLoss(model, self.entropy)
+        self.parts: list[pipeline.Part] = []
+        self.forward: pipeline.Forward | None = None
+        self.voice = 1.0 if place.shard == 0 else 0.0
+        self.gradients: ComputesGradients
+        scale = loss_scale(scenario)
+        if layout.pp > 1:
+            self.gradients = self._pipeline(scale)
+            self.parameters = self.gradients.parameters
+        else:
+            self.gradients = RecordedGradients(Gradients(self.loss, scale), self.recorder)
+            self.parameters = model.trainable_params()
+        self.step = TrainStep(
+            self.gradients, self._reductions(), self._update(scale), scenario.accumulation, self.recorder
+        )
+
+    def _pipeline(self, scale: float) -> pipeline.PipelineGradients:
+        scenario, place = self.scenario, self.place
+        self.schedule = schedule_of(scenario)
+        self.parts = pipeline.cut(self.model, self.schedule, place.stage, self.entropy)
+        messages = Messages(pipeline.message_shape(scenario, self.model.config), self.recorder)
+        agree = Agree(place.groups.model)
+        self.forward = pipeline.Forward(
+            self.parts, self.schedule, place.stage, self._on_stage, self.model.config.width, agree, self.voice
+        )
+        return pipeline.PipelineGradients(
+            self.parts, self.schedule, place.stage, self._on_stage, scale, messages, self.recorder
+        )
+
+    def _on_stage(self, stage: int) -> int:
+        return self.place.on_stage(stage, self.scenario)
+
+    @property
+    def _tied(self) -> list[str]:
+        """Name of the embedding where both ends of a pipeline hold it."""
+        config = getattr(self.model, "config", None)
+        is_tied = self.scenario.layout.pp > 1 and config is not None and config.tied
+        return [self.model.embedding.weight.name] if is_tied else []
+
+    def _reductions(self) -> list[nn.Cell]:
+        found: list[nn.Cell] = []
+        weights = ms.ParameterTuple(self.parameters)
+        if self.scenario.layout.dp > 1:
+            found.append(Reduce(weights, self.place.groups.data, self.scenario.fused_reduction))
+        for index, weight in enumerate(weights):
+            if weight.name in self._tied:
+                found.append(pipeline.TiedEnds(index + 2, weight.size, self.place.groups.ends))
+        return found
+
+    def _update(self, scale: float) -> Update:
+        scenario, place, layout = self.scenario, self.place, self.scenario.layout
+        weights = ms.ParameterTuple(self.parameters)
+        elsewhere = self._tied if place.stage > 0 else []
+        shares = contributions(self.parameters, self.cut, layout.tp, elsewhere)
+        optimizer: nn.Cell
+        if layout.optimizer_sharding:
+            optimizer = ShardedAdamW(
+                weights, scenario.weight_decay, layout.dp, place.replica, place.groups.data, shares
+            )
+        else:
+            plain = {"adamw": AdamW, "sgd": SGD}[scenario.optimizer]
+            optimizer = plain(weights, decays_of(weights, scenario.weight_decay), shares)
+        agree = Agree(place.groups.model) if place.groups.model else None
+        return Update(optimizer, agree, scenario.clip_norm, scale, shares, self.voice)
+
+    def evaluation(self) -> tuple[Callable[[Tensor], tuple[Tensor, Tensor]], Callable[[bool], object]]:
+        """Loss sum and token count of (rows, sequence + 1) windows, the same on all ranks; and a switch to training."""
+        if self.forward:
+            return self.forward.loss, self.forward.set_train
+        return self.loss, self.loss.set_train
+
+    def next_logits(self) -> Callable[[Tensor, Tensor], Tensor]:
+        """(rows, sequence) tokens and a position → (rows, vocabulary) logits behind it, the same on all ranks."""
+        place, tp = self.place, self.scenario.layout.tp
+        gather = tensor.GatherVocabulary(tp, place.shard, place.groups.tensor) if tp > 1 else None
+        if not self.forward:
+            cell = NextLogits(self.model, gather)
+            cell.set_train(False)
+            return cell
+        forward, part = self.forward, self.parts[-1]
+        last = pipeline.LastLogits(part, gather)
+        vocabulary = self.model.config.vocabulary
+
+        def compute(tokens: Tensor, position: Tensor) -> Tensor:
+            windows = Tensor(np.pad(tokens.asnumpy(), ((0, 0), (0, 1))))
+            forward.set_train(False)
+            return forward.output(windows, lambda x, rows: last(x, rows, position), (len(windows), vocabulary))
+
+        return compute
+
+    def traffic(self) -> list[Collective]:
+        """What this rank sent in the last step."""
+        scenario, layout = self.scenario, self.scenario.layout
+        found = [each for reduction in self.step.reductions for each in reduction.traffic()]
+        found += self.step.update.optimizer.traffic()
+        if self.step.update.agree is not None:
+            found += [Collective("AllReduce", size) for size in (4, 12, 4)]
+        if layout.tp > 1:
+            rows = scenario.batch // (layout.dp * scenario.accumulation * scenario.micro_batches)
+            for part in self.parts or [self.loss]:
+                found += tensor.traffic(part, rows * scenario.sequence, self.model.config.width, self._passes(part))
+        last = [event for event in self.recorder.events if event.step == self.recorder.step]
+        return found + [Collective("Send", event.size) for event in last if event.kind == "send"]
+
+    def _passes(self, part: nn.Cell) -> tensor.Passes:
+        count = self.scenario.accumulation * self.scenario.micro_batches
+        blocks = {id(block) for block in recomputed_blocks(self.model, self.scenario.recompute)}
+        if not isinstance(part, pipeline.Part):
+            return tensor.Passes(count, count, recomputed=len(blocks))
+        backwards = count * (2 if self.schedule.splits_backward and not part.is_first else 1)
+        recomputed = sum(id(block) in blocks for block in part.blocks)
+        return tensor.Passes(count, backwards, again=backwards, recomputed=recomputed)
+
+    def held(self) -> list[Held]:
+        """This rank's parameters, or shards of them, as they are now."""
+        shards, shard = self.scenario.layout.tp, self.place.shard
+        return [_held(p, self.cut.get(p.name), shard, shards) for p in self.parameters]
+
+    @property
+    def optimizer_memory(self) -> float:
+        """MiB of optimizer states that this rank keeps."""
+        return float(sum(state.nbytes for state in self.step.update.optimizer.states())) / 2**20
+
+    @property
+    def source(self) -> Path:
+        """File that the model's class is defined in."""
+        return Path(inspect.getfile(type(self.model))).resolve()
+
+    @property
+    def in_flight_memory(self) -> float | None:
+        """MiB of inputs held at once; None without a pipeline."""
+        return self.gradients.in_flight / 2**20 if isinstance(self.gradients, pipeline.PipelineGradients) else None
+
+
+def _held(parameter: Parameter, axis: int | None, shard: int, shards: int) -> Held:
+    values = parameter.asnumpy()
+    place = (0, 0, 1) if axis is None else (axis, shard, shards)
+    return Held(
+        name=parameter.name,
+        shard=place[1],
+        shards=place[2],
+        size=parameter.size,
+        digest=hashlib.sha256(values.tobytes()).hexdigest()[:16],
+        squares=float(np.square(values, dtype=np.float64).sum()),
+        sketch=sketch(parameter.name, values, *place),
+    )

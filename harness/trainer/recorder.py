@@ -1,0 +1,40 @@
+"""Records what a rank does when."""
+
+import time
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from harness.timeline import Event, EventKind
+
+RECORDED_STEPS = 6
+"""Last steps whose events are kept."""
+
+
+class Recorder:
+    """The events of the last steps. What is timed must be done, not only begun, when its span ends."""
+
+    def __init__(self) -> None:
+        self.step = 0
+        self._steps: deque[list[Event]] = deque(maxlen=RECORDED_STEPS)
+
+    def begin(self, step: int) -> None:
+        """Begins a step, numbered from 1."""
+        self.step = step
+        self._steps.append([])
+
+    @contextmanager
+    def span(self, kind: EventKind, name: str, peer: int = -1, size: int = 0) -> Iterator[None]:
+        """Records what the body does."""
+        start, processor = time.monotonic(), time.process_time()
+        yield
+        end = time.monotonic()
+        if self._steps:
+            self._steps[-1].append(
+                Event(self.step, kind, name, start, end, time.process_time() - processor, peer, size)
+            )
+
+    @property
+    def events(self) -> list[Event]:
+        """All that are kept, in order."""
+        return [event for step in self._steps for event in step]

@@ -1,0 +1,64 @@
+"""What layouts send, how often, and how much of it nothing hides."""
+
+import pytest
+
+from fixtures.scenarios import SHORT, STAGES
+from harness import Layout, cards, hardware
+from harness.timeline import exposure, steps_of, within
+
+
+@hardware("cpu", "gpu", "ascend")
+@cards(2)
+def test_cutting_by_layers_sends_far_less_than_cutting_every_layer(trainer, gate):
+    """Feature: bytes of a step, two pipeline stages against two tensor-parallel shards of twelve layers.
+
+    Expectation: between stages, the residual stream goes over once, and its gradient comes back once. Tensor
+    parallelism sums it over the ranks four times a layer (twice forward, twice backward), and twice more around the
+    layers: 4 · 12 + 2 = 50 times as much as goes one way for twelve layers; one to two orders for real models too.
+    """
+    by_layers = trainer.run(STAGES.replace(layout=Layout(pp=2), micro_batches=8))
+    every_layer = trainer.run(STAGES.replace(layout=Layout(tp=2)))
+    stream = 4 * STAGES.batch * STAGES.sequence * 128 / 2**20
+    assert by_layers["communication_volume"] == pytest.approx(stream, rel=1e-3)
+    assert every_layer["communication_volume"] == pytest.approx((4 * 12 + 2) * stream, rel=1e-2)
+    assert 10 < every_layer["communication_volume"] / by_layers["communication_volume"] < 100
+    gate.check(by_layers, label="by layers", only=["communication_calls", "communication_volume"])
+    gate.check(every_layer, label="every layer", only=["communication_calls", "communication_volume"])
+
+
+@hardware("cpu", "gpu", "ascend")
+@cards(2)
+def test_accumulation_divides_the_calls(trainer):
+    """Feature: four parts accumulated before one reduction, against an update for each part.
+
+    Expectation: one call an update either way, so a quarter of the calls, and of the bytes, for the same sequences.
+    """
+    each = trainer.run(SHORT.replace(layout=Layout(dp=2)))
+    accumulated = trainer.run(SHORT.replace(layout=Layout(dp=2), batch=4 * SHORT.batch, accumulation=4, steps=5))
+    for name in ("communication_calls", "communication_volume"):
+        assert accumulated[name] / (4 * SHORT.batch) == each[name] / SHORT.batch / 4
+
+
+@hardware("cpu", "gpu", "ascend")
+@pytest.mark.parametrize("layout", ["data", "pipeline"])
+@cards(2)
+def test_communication_is_hidden_or_exposed(trainer, gate, layout):
+    """Feature: time in collectives and messages, from each rank's recorded events.
+
+    Expectation: what is hidden behind computing and what is exposed make the whole. The reduction of gradients comes
+    after all of them are there, so none of it is hidden. A pipeline's messages are under way while stages compute:
+    both kinds are there, and a message costs less than the micro-batch that it carries.
+    """
+    scenario = {
+        "data": SHORT.replace(layout=Layout(dp=2)),
+        "pipeline": STAGES.replace(layout=Layout(pp=2), micro_batches=8),
+    }[layout]
+    run = trainer.run(scenario)
+    for step in steps_of(run.events)[-3:]:
+        for rank in range(2):
+            found = exposure(within(run.events, step), rank)
+            assert found.overlapped + found.exposed == pytest.approx(found.total)
+            assert found.total > 0
+            assert 0 <= found.share < 1
+            assert (found.overlapped == 0) == (layout == "data")
+    gate.check(run, only=["exposed_communication"])
