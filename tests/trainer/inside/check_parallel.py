@@ -4,6 +4,7 @@ import mindspore as ms
 import numpy as np
 import pytest
 from mindspore import Tensor
+from mindspore.communication import GlobalComm
 
 from harness import Layout, Scenario
 from harness.models import ModelConfig
@@ -137,7 +138,7 @@ def test_every_value_of_a_model_is_contributed_once():
 
 
 def test_a_gather_among_some_ranks_on_cpu_adds_up():
-    among_all, among_some = Gather("mccl_world_group", 0, 2), Gather("tensor-0-1", 1, 2)
+    among_all, among_some = Gather(GlobalComm.WORLD_COMM_GROUP, 0, 2), Gather("tensor-0-1", 1, 2)
     assert among_all.traffic(100) == Collective("AllGather", 100)
     assert among_some.traffic(100) == Collective("AllReduce", 200)
 
