@@ -149,7 +149,7 @@ def _pipeline(values: "_Values", scenario: Scenario, host: Host, reports: list[R
     else:
         values.add("bubble_ratio", lambda: statistics.mean(share for chain in chains for share in median_idle(chain)))
     schedule = schedule_of(scenario)
-    values.add("replayed_bubble_ratio", lambda: max(replayed(schedule, chain).bubble_ratio for chain in chains))
+    values.add("replayed_bubble_ratio", lambda: max(replayed(schedule, c, bool(shared)).bubble_ratio for c in chains))
 
 
 def _straggler(scenario: Scenario, reports: list[RankReport]) -> str:

@@ -82,24 +82,27 @@ def median_idle(ranks: Sequence[Events]) -> list[float]:
     return [statistics.median(values) for values in zip(*steps, strict=True)]
 
 
-def replayed(schedule: Schedule, ranks: Sequence[Events]) -> Timeline:
-    """Plays a schedule with the durations that were measured: what its bubble is where every rank has a core.
+def replayed(schedule: Schedule, ranks: Sequence[Events], share_cores: bool) -> Timeline:
+    """Plays a schedule with the durations that were measured: what is left of the bubble's causes is the schedule's.
 
-    An action takes its median over the recorded steps, in processor seconds, which don't grow when ranks share a core.
+    An action takes the median of its kind, on its rank and chunk, over all micro-batches and recorded steps.
 
     Args:
         schedule: what the ranks executed.
         ranks: of one pipeline, stage by stage.
+        share_cores: whether ranks had to wait for a core. Processor seconds are then taken, which do not grow by that,
+            though MindSpore's own threads blur them.
     """
-    seconds: dict[tuple[int, str], list[float]] = {}
+    seconds: dict[tuple[int, str, str], list[float]] = {}
     for rank, events in enumerate(ranks):
         for event in events:
             if is_action(event):
-                seconds.setdefault((rank, event.name), []).append(event.processor)
+                length = event.processor if share_cores else event.end - event.start
+                seconds.setdefault((rank, event.name[0], event.name.partition(".")[2]), []).append(length)
     durations = {key: statistics.median(values) for key, values in seconds.items()}
 
     def duration(rank: int, action: Action) -> float:
-        return durations[rank, str(action)]
+        return durations[rank, action.kind, str(action).partition(".")[2]]
 
     return replay(schedule, duration=duration)
 

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.errors import Undefined
-from harness.schedule import Action, gpipe, one_f_one_b, replay
+from harness.schedule import Action, gpipe, interleaved, one_f_one_b, replay
 from harness.timeline import (
     Event,
     exposure,
@@ -56,13 +56,21 @@ def test_a_run_without_a_pipeline_has_no_bubble():
         median_idle([[], []])
 
 
-def test_a_replay_takes_processor_seconds():
-    """Ranks that share a core take twice the time on the wall and the same on the processor."""
+def test_a_replay_takes_processor_seconds_where_ranks_share_cores():
+    """They take twice the time on the wall and the same on the processor."""
     schedule = one_f_one_b(4, 8)
     timeline = replay(schedule)
     slowed = [[e._replace(start=2 * e.start, end=2 * e.end) for e in rank] for rank in recorded(timeline)]
-    assert replayed(schedule, slowed).makespan == pytest.approx(33)
-    assert replayed(schedule, slowed).bubble_ratio == pytest.approx(3 / 11)
+    assert replayed(schedule, slowed, share_cores=True).makespan == pytest.approx(33)
+    assert replayed(schedule, slowed, share_cores=False).makespan == pytest.approx(66)
+    assert replayed(schedule, slowed, share_cores=True).bubble_ratio == pytest.approx(3 / 11)
+
+
+def test_one_slow_action_does_not_move_a_replay():
+    schedule = interleaved(2, 4, 2)
+    events = recorded(replay(schedule))
+    events[1][3] = events[1][3]._replace(end=events[1][3].end + 100)
+    assert replayed(schedule, events, share_cores=False).makespan == pytest.approx(replay(schedule).makespan)
 
 
 @pytest.mark.parametrize(("name", "expected"), [("F0", True), ("B12.1", True), ("W3", True), ("update", False)])

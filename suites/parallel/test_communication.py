@@ -46,19 +46,21 @@ def test_communication_is_hidden_or_exposed(trainer, gate, layout):
     """Feature: time in collectives and messages, from each rank's recorded events.
 
     Expectation: what is hidden behind computing and what is exposed make the whole. The reduction of gradients comes
-    after all of them are there, so none of it is hidden. A pipeline's messages are under way while stages compute:
-    both kinds are there, and a message costs less than the micro-batch that it carries.
+    after all of them are there, so none of it is hidden. A pipeline's messages are under way while stages compute, so
+    some of it is, on the rank that is not already waiting for them.
     """
     scenario = {
         "data": SHORT.replace(layout=Layout(dp=2)),
         "pipeline": STAGES.replace(layout=Layout(pp=2), micro_batches=8),
     }[layout]
     run = trainer.run(scenario)
+    hidden = 0.0
     for step in steps_of(run.events)[-3:]:
         for rank in range(2):
             found = exposure(within(run.events, step), rank)
             assert found.overlapped + found.exposed == pytest.approx(found.total)
             assert found.total > 0
             assert 0 <= found.share < 1
-            assert (found.overlapped == 0) == (layout == "data")
+            hidden += found.overlapped
+    assert (hidden == 0) == (layout == "data")
     gate.check(run, only=["exposed_communication"])
