@@ -52,7 +52,8 @@ def assemble(
         values.add("communication_calls", lambda: max(len(calls) for calls in sent))
         values.add("communication_volume", lambda: max(sum(size for _, size in calls) for calls in sent) / 2**20)
     if len(reports) > 1:
-        values.add("diverged_replicas", lambda: diverged(reports))
+        if any(report.held for report in reports):
+            values.add("diverged_replicas", lambda: diverged(reports))
         _pipeline(values, scenario, host, reports)
         _communication(values, scenario, host, reports)
     return Run(
@@ -71,9 +72,9 @@ def assemble(
         fault=fault,
         metrics=values.defined,
         undefined=values.undefined,
-        curves=first.curves,
+        curves=reports[reporting_rank(scenario)].curves,
         step_seconds=seconds,
-        foreign_load=foreign_share(loads, host.binding) if len(loads) == len(reports) else None,
+        foreign_load=foreign_share(loads) if len(loads) == len(reports) else None,
         device_processes=host.device_processes,
         oversubscribed=oversubscribed(scenario, host),
         weights=whole_weights(reports),
@@ -126,10 +127,12 @@ def _communication(values: "_Values", scenario: Scenario, host: Host, reports: l
     ranks = [report.events for report in reports]
     if not all(ranks):
         return
-    shared = oversubscribed(scenario, host)
-    if shared or scenario.layout.tp > 1:
-        reason = shared or "tensor parallel ranks communicate inside their graphs, where nobody takes the time"
-        values.undefined["exposed_communication"] = reason
+    layout = scenario.layout
+    if layout.tp > 1 or layout.optimizer_sharding or scenario.engine != "explicit":
+        # Some of it is inside graphs, where nobody takes the time: there is no such metric.
+        return
+    if shared := oversubscribed(scenario, host):
+        values.undefined["exposed_communication"] = shared
         return
     steps = [within(ranks, step) for step in steps_of(ranks)]
     shares = [[exposure(step, rank).share for step in steps] for rank in range(len(ranks))]
@@ -140,6 +143,8 @@ def _pipeline(values: "_Values", scenario: Scenario, host: Host, reports: list[R
     kept = [report.in_flight_memory for report in reports if report.in_flight_memory is not None]
     if kept:
         values.add("in_flight_memory", lambda: max(kept))
+    if scenario.engine != "explicit":
+        return
     chains = [[reports[rank].events for rank in ranks] for ranks in pipelines(scenario)]
     if not chains or not all(events for chain in chains for events in chain):
         return
@@ -155,12 +160,10 @@ def _pipeline(values: "_Values", scenario: Scenario, host: Host, reports: list[R
 def _straggler(scenario: Scenario, reports: list[RankReport]) -> str:
     """Ranks that hold the same part of the model do the same work, so one that takes longer is slow."""
     layout = scenario.layout
-    if not all(report.events for report in reports):
+    if layout.tp > 1 or not all(report.events for report in reports):
+        # Shards wait for each other inside their graphs: the slow one can't be told from its mates.
         return ""
-    peers = [
-        [rank for rank in range(layout.world_size) if layout.position(rank)[0] == stage] for stage in range(layout.pp)
-    ]
-    found = slowest([report.events for report in reports], [p for p in peers if len(p) > 1], STRAGGLING)
+    found = slowest([report.events for report in reports], layout.groups("dp"), STRAGGLING)
     if found is None:
         return ""
     rank, factor = found
@@ -179,14 +182,19 @@ def _from(beginning: float, events: list[Event]) -> list[Event]:
     ]
 
 
-def foreign_share(loads: list[Load], binding: str = "none") -> float:
+def reporting_rank(scenario: Scenario) -> int:
+    """The rank whose curves are the run's: any, but in MindSpore's own pipeline the last stage alone has the loss."""
+    return 0 if scenario.engine == "explicit" or scenario.layout.pp == 1 else scenario.layout.world_size - 1
+
+
+def foreign_share(loads: list[Load]) -> float:
     """The share of the cores that others used while the ranks worked.
 
     Args:
-        loads: one a rank of this machine, over nearly the same window.
-        binding: of ranks to cores. Bound ranks looked at their own cores each, others all at the same.
+        loads: one a rank of this machine, over nearly the same window. Ranks that were not bound looked at the same
+            cores, which then count once.
     """
-    looked = loads if binding == "core" else loads[:1]
+    looked = {tuple(load.on): load for load in loads}.values()
     available = sum(load.seconds * load.cores for load in looked)
     foreign = sum(load.busy for load in looked) - sum(load.own for load in loads)
     return min(1.0, max(0.0, foreign / available)) if available > 0 else 0.0

@@ -23,6 +23,9 @@ class Load(BaseModel):
     model_config = _STRICT
 
     cores: int
+    on: list[int] = Field(default_factory=list)
+    """Their numbers."""
+
     seconds: float
     """Length of the window."""
 

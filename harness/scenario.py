@@ -225,6 +225,11 @@ class Scenario:
                 f"engine={self.engine!r} and model={self.model!r} disagree: MindSpore 2.10 can't cut a tied embedding "
                 "over stages; use layout.pp=1, a model that is not tied, or engine='explicit'"
             )
+        if self.optimizer != "adamw" or self.precision == "float16":
+            raise ScenarioError(
+                f"engine={self.engine!r} trains by adamw, in float32 or bfloat16, not by "
+                f"optimizer={self.optimizer!r} in precision={self.precision!r}"
+            )
         if self.mode != "graph":
             raise ScenarioError(f"engine={self.engine!r} and mode={self.mode!r} disagree: it works on graphs")
         if self.eval_sequences or self.samples:

@@ -92,6 +92,9 @@ def replayed(schedule: Schedule, ranks: Sequence[Events], share_cores: bool) -> 
         ranks: of one pipeline, stage by stage.
         share_cores: whether ranks had to wait for a core. Processor seconds are then taken, which do not grow by that,
             though MindSpore's own threads blur them.
+
+    Raises:
+        Undefined: nothing was recorded.
     """
     seconds: dict[tuple[int, str, str], list[float]] = {}
     for rank, events in enumerate(ranks):
@@ -100,6 +103,9 @@ def replayed(schedule: Schedule, ranks: Sequence[Events], share_cores: bool) -> 
                 length = event.processor if share_cores else event.end - event.start
                 seconds.setdefault((rank, event.name[0], event.name.partition(".")[2]), []).append(length)
     durations = {key: statistics.median(values) for key, values in seconds.items()}
+
+    if not durations:
+        raise Undefined("no stage's work was recorded")
 
     def duration(rank: int, action: Action) -> float:
         return durations[rank, action.kind, str(action).partition(".")[2]]

@@ -82,12 +82,27 @@ def test_the_distance_of_parameters_is_that_of_the_worst():
         one.parameter_distance(run(report(held=[held("a")]), report(1, held=[])))
 
 
-def test_bound_ranks_look_at_cores_of_their_own():
-    """Two ranks on a core each, both half busy with a neighbour; unbound, both see the same two cores."""
-    bound = [Load(cores=1, seconds=10.0, busy=9.0, own=4.0) for _ in range(2)]
-    assert foreign_share(bound, "core") == pytest.approx(0.5)
-    unbound = [Load(cores=2, seconds=10.0, busy=18.0, own=4.0) for _ in range(2)]
+def test_each_core_is_looked_at_once():
+    """Bound to a core each, to one core together, or unbound: neighbours take half of the time."""
+    bound = [Load(cores=1, on=[core], seconds=10.0, busy=9.0, own=4.0) for core in range(2)]
+    assert foreign_share(bound) == pytest.approx(0.5)
+    together = [Load(cores=1, on=[0], seconds=10.0, busy=9.0, own=2.0) for _ in range(2)]
+    assert foreign_share(together) == pytest.approx(0.5)
+    unbound = [Load(cores=2, on=[0, 1], seconds=10.0, busy=18.0, own=4.0) for _ in range(2)]
     assert foreign_share(unbound) == pytest.approx(0.5)
+
+
+def test_a_graph_pipelines_loss_is_that_of_its_last_stage():
+    scenario = PIPELINE.replace(engine="semi_auto", eval_sequences=0, samples=0)
+    work = [Event(1, "compute", "step", 0, 1)]
+    reports = [
+        report(rank, held=[], events=work, curves={"loss": [rank + 1.0]}, samples=[], nll_sum=None) for rank in range(2)
+    ]
+    found = assemble(scenario, HOST, reports)
+    assert found.curve("loss") == (2.0,)
+    for name in ("diverged_replicas", "bubble_ratio", "exposed_communication", "parameters"):
+        assert name not in found.metrics
+        assert name not in found.undefined
 
 
 def events(seconds):

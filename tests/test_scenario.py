@@ -128,6 +128,11 @@ def test_is_frozen():
             {"engine": "semi_auto", "pipeline_schedule": "gpipe", "layout": Layout(pp=2)},
             "has no pipeline_schedule='gpipe'; use 1f1b or interleaved",
         ),
+        (
+            {"engine": "semi_auto", "optimizer": "sgd"},
+            "in float32 or bfloat16, not by optimizer='sgd'",
+        ),
+        ({"engine": "semi_auto", "precision": "float16"}, "in precision='float16'"),
         ({"strategy": "strategies.json"}, "nothing would load it"),
         ({"strategy": "../strategies.json", "engine": "semi_auto"}, "leaves the project"),
         ({"chunks": 0}, "chunks must be a whole number of at least 1, not 0"),

@@ -66,6 +66,11 @@ def test_a_replay_takes_processor_seconds_where_ranks_share_cores():
     assert replayed(schedule, slowed, share_cores=True).bubble_ratio == pytest.approx(3 / 11)
 
 
+def test_nothing_recorded_is_nothing_to_replay():
+    with pytest.raises(Undefined, match="no stage's work was recorded"):
+        replayed(one_f_one_b(2, 2), [[], []], share_cores=False)
+
+
 def test_one_slow_action_does_not_move_a_replay():
     schedule = interleaved(2, 4, 2)
     events = recorded(replay(schedule))

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from harness import devices
 from harness.audit import stand_in
 from harness.audit.explain import metrics, rows
 from harness.audit.graph import Graph, parse
@@ -23,6 +22,7 @@ from harness.run import Run
 from harness.scenario import Scenario
 
 TARGETS = ("gpu", "ascend")
+CANN = Path("/usr/local/Ascend/ascend-toolkit")
 REPORT = "audit.json"
 
 
@@ -41,7 +41,8 @@ def missing(target: str) -> str:
     """Why nothing can be compiled for a target here; empty where it can."""
     if target == "gpu":
         return stand_in.missing()
-    return "" if shutil.which("npu-smi") or devices.ASCEND_DRIVER.exists() else "CANN is not installed here"
+    named = any(os.environ.get(name) for name in ("ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME"))
+    return "" if named or CANN.exists() else "CANN is not installed here; install it and source its set_env.sh"
 
 
 def audit(
@@ -71,7 +72,7 @@ def audit(
         raise ScenarioError(f"target {target!r} is unknown; choose one of {', '.join(TARGETS)}")
     if reason := missing(target):
         raise SetupError(reason)
-    chosen = representatives(scenario) if ranks is None else ranks
+    chosen = representatives(scenario) if ranks is None else sorted(set(ranks))
     for rank in chosen:
         scenario.layout.position(rank)
     shutil.rmtree(folder, ignore_errors=True)
@@ -108,6 +109,7 @@ def report(scenario: Scenario, graphs: dict[int, Graph]) -> dict[str, Any]:
 
 def _compile(rank: int, target: str, code: Code, folder: Path, deadline: float) -> Graph:
     environment = {**os.environ, "GLOG_v": "3", "OMP_NUM_THREADS": str(len(os.sched_getaffinity(0)))}
+    environment.pop("MS_COMPILER_CACHE_ENABLE", None)
     if target == "gpu":
         environment |= stand_in.environment()
     log = folder / f"rank-{rank}.log"

@@ -8,7 +8,7 @@ from harness.audit.graph import Graph, Operator
 from harness.layout import Layout
 
 REASONS = {
-    "gradients": "gradients summed over replicas",
+    "gradients": "gradients summed over replicas, and of norms over shards",
     "optimizer sharding": "weights gathered and gradients scattered, since each rank keeps its share",
     "tensor parallel": "sums over the shards of a layer",
     "loss": "loss and token sums over replicas",
@@ -48,7 +48,7 @@ def reason(operator: Operator, layout: Layout, rank: int) -> str:
         return "global norm"
     if "parallel_optimizer" in name or "grad_accumulation_shard" in name:
         return "optimizer sharding" if layout.optimizer_sharding else "unexplained"
-    if "redistribution" in name or operator.kind == "AlltoAll":
+    if "redistribution" in name or operator.kind.startswith(("AlltoAll", "NeighborExchange")):
         return "redistribution"
     if "mirror" in name:
         return "gradients" if layout.dp * layout.tp > 1 else "unexplained"
@@ -56,7 +56,7 @@ def reason(operator: Operator, layout: Layout, rank: int) -> str:
         return "redistribution"
     if operator.ranks in _groups(layout, "tp", rank) and layout.tp > 1:
         return "tensor parallel"
-    if layout.dp > 1 and operator.size <= 4:
+    if operator.ranks in _groups(layout, "dp", rank) and layout.dp > 1 and operator.size <= 4:
         return "loss"
     return "unexplained"
 
@@ -99,14 +99,13 @@ def metrics(graphs: Sequence[Graph], layout: Layout, ranks: Sequence[int]) -> di
         ranks: their numbers.
     """
     found = {
-        metric: float(max(sum(o.calls for o in graph.operators if o.kind == kind) for graph in graphs))
+        metric: float(max(sum(o.calls for o in graph.operators if o.kind.startswith(kind)) for graph in graphs))
         for kind, metric in METRICS.items()
     }
+    pairs = list(zip(graphs, ranks, strict=True))
+    for why in ("redistribution", "unexplained"):
+        counts = [sum(reason(o, layout, rank) == why for o in graph.operators) for graph, rank in pairs]
+        found[f"graph_{why}_operators"] = float(max(counts))
     volumes = [sum(o.calls * o.size for o in graph.operators if o.kind != "Receive") for graph in graphs]
     found["graph_communication_volume"] = max(volumes) / 2**20
-    unexplained = [
-        sum(reason(o, layout, rank) == "unexplained" for o in graph.operators)
-        for graph, rank in zip(graphs, ranks, strict=True)
-    ]
-    found["graph_unexplained_operators"] = float(max(unexplained))
     return found

@@ -35,6 +35,7 @@ class LoadMeter:
             return None
         return Load(
             cores=len(self._cores),
+            on=self._cores,
             seconds=now.seconds - start.seconds,
             busy=now.busy - start.busy,
             own=now.own - start.own,

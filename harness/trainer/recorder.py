@@ -5,6 +5,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from harness.run import WARMUP_STEPS
 from harness.timeline import Event, EventKind
 
 RECORDED_STEPS = 6
@@ -19,9 +20,10 @@ class Recorder:
         self._steps: deque[list[Event]] = deque(maxlen=RECORDED_STEPS)
 
     def begin(self, step: int) -> None:
-        """Begins a step, numbered from 1."""
+        """Begins a step, numbered from 1; the first ones compile and are not recorded."""
         self.step = step
-        self._steps.append([])
+        if step > WARMUP_STEPS:
+            self._steps.append([])
 
     @contextmanager
     def span(self, kind: EventKind, name: str, peer: int = -1, size: int = 0) -> Iterator[None]:

@@ -13,6 +13,7 @@ COUNTS = [
     "graph_send_calls",
     "graph_receive_calls",
     "graph_communication_volume",
+    "graph_redistribution_operators",
     "graph_unexplained_operators",
 ]
 
@@ -57,7 +58,7 @@ def test_the_compiled_graph_communicates_as_the_layout_says(trainer, gate, layou
     run = trainer.audit(scenario)
     assert {name: run[name] for name in expected} == expected
     assert run["graph_unexplained_operators"] == 0
-    assert run["graph_all_to_all_calls"] == 0
+    assert run["graph_redistribution_operators"] == 0
     gate.check(run, only=COUNTS)
 
 

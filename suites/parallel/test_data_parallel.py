@@ -21,6 +21,7 @@ def test_two_ranks_equal_one_process(trainer, gate):
     assert both.curve("grad_norm") == pytest.approx(single.curve("grad_norm"), rel=1e-4)
     assert both.curve("update_norm") == pytest.approx(single.curve("update_norm"), rel=1e-4)
     assert both["validation_perplexity"] == pytest.approx(single["validation_perplexity"], rel=1e-5)
+    assert both.parameter_distance(single) < 1e-3
     assert both["diverged_replicas"] == 0
     gate.check(both, only=["loss", "grad_norm", "update_norm", "diverged_replicas", "peak_memory", "throughput"])
 
@@ -38,6 +39,7 @@ def test_sharded_optimizer_equals_one_process(trainer, gate):
     assert sharded.curve("loss") == pytest.approx(single.curve("loss"), rel=1e-5)
     assert sharded.curve("grad_norm") == pytest.approx(single.curve("grad_norm"), rel=1e-4)
     assert sharded.curve("update_norm") == pytest.approx(single.curve("update_norm"), rel=1e-4)
+    assert sharded.parameter_distance(single) < 1e-3
     assert sharded["diverged_replicas"] == 0
     assert single["optimizer_memory"] == 8 * single["parameters"] / 2**20
     assert sharded["optimizer_memory"] == pytest.approx(single["optimizer_memory"] / 2, rel=0.02)

@@ -66,6 +66,24 @@ def test_two_ranks_train_what_one_process_does(trainer, gate, layout):
     gate.check(assert_equal_training(trainer, TWO_RANKS[layout]), only=TRAFFIC)
 
 
+MORE = {
+    "dp4": SHORT.replace(layout=Layout(dp=4)),
+    "tp4": FOUR_LAYERS.replace(model=FOUR_LAYERS.model.removesuffix(",tied=1"), layout=Layout(tp=4)),
+    "pp4": FOUR_LAYERS.replace(model=FOUR_LAYERS.model.removesuffix(",tied=1"), layout=Layout(pp=4), micro_batches=4),
+    "dp2-pp2": SHORT.replace(layout=Layout(dp=2, pp=2), micro_batches=2),
+    "dp2-tp2": SHORT.replace(layout=Layout(dp=2, tp=2)),
+}
+
+
+@pytest.mark.nightly
+@hardware("cpu", "gpu", "ascend")
+@pytest.mark.parametrize("layout", MORE)
+@cards(4)
+def test_four_ranks_without_sharding_or_tying_do_so_too(trainer, layout):
+    """Feature: the same layouts with whole optimizers, and with heads of their own."""
+    assert_equal_training(trainer, MORE[layout])
+
+
 @hardware("cpu", "gpu", "ascend")
 @pytest.mark.parametrize("layout", FOUR_RANKS)
 @cards(4)

@@ -19,6 +19,7 @@ def operator(kind="AllReduce", name="forward_op_1", ranks=(0, 1), size=64, calls
         (operator(), Layout(dp=2), "unexplained"),
         (operator(ranks=(0, 2), size=4), ALL, "loss"),
         (operator(ranks=(0, 2), size=400), ALL, "unexplained"),
+        (operator(ranks=(0, 7), size=4), ALL, "unexplained"),
         (operator(name="grad_mirror_MirrorMicroStepOperator_1", ranks=(0, 2)), ALL, "gradients"),
         (operator(name="grad_mirror_Mirror_1"), Layout(), "unexplained"),
         (operator("AllGather", "parallel_optimizer_allgather_not_recompute", (0, 2)), ALL, "optimizer sharding"),
@@ -54,3 +55,7 @@ def test_metrics_are_those_of_the_busiest_rank():
     assert found["graph_all_to_all_calls"] == 0
     assert found["graph_communication_volume"] == 1.5
     assert found["graph_unexplained_operators"] == 1
+    assert found["graph_redistribution_operators"] == 0
+    moved = Graph((operator("AllGather", "other"), operator("AlltoAllV", "x"), operator("NeighborExchangeV2", "x")), {})
+    found = metrics([moved], ALL, [0])
+    assert (found["graph_redistribution_operators"], found["graph_all_to_all_calls"]) == (3, 1)

@@ -15,6 +15,9 @@ from harness.trainer.auto.operators import InlinedLate, Loss
 from harness.trainer.auto.step import GraphStep
 from harness.trainer.model import Decoder, drawn, recompute
 
+LARGE = 10**9
+"""Parameters from which on no rank draws them all: MindSpore then draws each rank's pieces, other values than ours."""
+
 
 def described(std: float, *shape: int) -> Tensor:
     """Initial values that take no memory until somebody asks for them."""
@@ -56,7 +59,7 @@ def _step(scenario: Scenario, with_values: bool) -> GraphStep:
     layout = scenario.layout
     sizes = sizes_of(scenario.model)
     assert sizes is not None
-    initial = drawn(scenario.seed) if with_values else described
+    initial = drawn(scenario.seed) if with_values and sizes.parameters < LARGE else described
     decoder = Decoder(sizes, scenario.sequence, scenario.seed, scenario.precision, initial)
     loss = (InlinedLate if layout.pp > 1 else Loss)(decoder, layout.dp, layout.tp, 1.0 / scenario.tokens_per_step)
     recompute(loss, scenario.recompute)

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 from mindspore import Tensor
 
+from harness.corpus import IGNORED
 from harness.run import Held
 from harness.scenario import Scenario
 from harness.trainer.auto.build import build
@@ -53,10 +54,11 @@ class AutoEngine:
         """Trains on (batch, sequence + 1) windows: every rank is given the whole batch, the graph takes its rows.
 
         Returns:
-            Mean loss in nats over the batch's tokens, global gradient norm before clipping.
+            Mean loss in nats over the batch's tokens, on ranks of the last stage; global gradient norm before clipping.
         """
         self.recorder.begin(number)
-        self.parallel.network.set_position(rate, number)
+        counted = int((windows[:, 1:].asnumpy() != IGNORED).sum())
+        self.parallel.network.set_position(rate, number, self.scenario.tokens_per_step / max(1, counted))
         with self.recorder.span("compute", "step"):
             loss, norm = self.parallel(windows)
             values = float(loss.asnumpy()), float(norm.asnumpy())

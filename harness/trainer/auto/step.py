@@ -66,14 +66,22 @@ class GraphStep(nn.Cell):
         # A second input beside the batch keeps the compiler from cutting a pipeline, so these are parameters.
         self.rate = Parameter(Tensor(0.0, ms.float32), name="rate", requires_grad=False)
         self.number = Parameter(Tensor(1.0, ms.float32), name="number", requires_grad=False)
+        self.weight = Parameter(Tensor(1.0, ms.float32), name="weight_of_tokens", requires_grad=False)
         self.accumulates = micro_batches > 1
         self.is_sharded = scenario.layout.optimizer_sharding
         if self.accumulates:
             # By this prefix the compiler knows where it is to add up the micro-batches' gradients.
             self.sums = parameters.clone(prefix="accu_grads", init="zeros")
 
-    def set_position(self, rate: float, number: int) -> None:
-        """States the learning rate and the number, from 1, of the next update."""
+    def set_position(self, rate: float, number: int, weight: float) -> None:
+        """States what the next update needs beside its batch.
+
+        Args:
+            rate: the learning rate.
+            number: of the update, from 1.
+            weight: tokens of a whole batch over those that count in this one; makes means of the loss's sums.
+        """
+        self.weight.set_data(Tensor(weight, ms.float32))
         self.rate.set_data(Tensor(rate, ms.float32))
         self.number.set_data(Tensor(number, ms.float32))
 
@@ -87,14 +95,14 @@ class GraphStep(nn.Cell):
             if not self.is_sharded:
                 gradients = sums
         # Of this very function the compiler knows that sums of squares are to be added up over ranks.
-        norm = ops.sqrt(ops.addn(self.hyper_map(get_square_sum, gradients)))
-        factor = 1.0
+        norm = ops.sqrt(ops.addn(self.hyper_map(get_square_sum, gradients))) * self.weight
+        factor = self.weight * 1.0
         if self.clip_norm is not None:
-            factor = ops.minimum(self.clip_norm / (norm + 1e-6), 1.0)
+            factor = factor * ops.minimum(self.clip_norm / (norm + 1e-6), 1.0)
         loss = ops.depend(loss, self.optimizer(self.rate, self.number, factor, gradients))
         if self.accumulates:
             loss = ops.depend(loss, self.hyper_map(clear, sums, gradients))
-        return loss, norm
+        return loss * self.weight, norm
 
 
 clear = ops.MultitypeFuncGraph("clear")

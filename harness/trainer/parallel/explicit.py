@@ -182,7 +182,8 @@ class Engine:
             return tensor.Passes(count, count, recomputed=len(blocks))
         backwards = count * (2 if self.schedule.splits_backward and not part.is_first else 1)
         recomputed = sum(id(block) in blocks for block in part.blocks)
-        return tensor.Passes(count, backwards, again=backwards, recomputed=recomputed)
+        compiled = self.scenario.mode == "graph"
+        return tensor.Passes(count, backwards, backwards, compiled, recomputed)
 
     def held(self) -> list[Held]:
         """This rank's parameters, or shards of them, as they are now."""

@@ -54,12 +54,12 @@ def _group(kind: str, ranks: list[int], layout: Layout) -> str:
 
 
 def prime_messages(rank: int) -> None:
-    """Lets the point-to-point calls of ``mint.distributed`` work on CPU.
+    """Lets the point-to-point calls of ``mint.distributed`` work beside Ascend.
 
     They look this rank up under the name of Ascend's world group, which was bound as a default argument when MindSpore
-    was imported, even where another group is given; on CPU there is no such group.
+    was imported, even where another group is given; on CPU and GPU there is no such group.
     """
-    if ms.get_context("device_target") == "CPU":
+    if ms.get_context("device_target") != "Ascend":
         from mindspore.mint.distributed import distributed as internals
 
         internals._GROUP_RANK_CACHE["hccl_world_group"] = rank

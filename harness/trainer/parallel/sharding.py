@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import mindspore as ms
 import numpy as np
 from mindspore import Tensor, nn, ops
-from mindspore.communication import GlobalComm
 
+from harness.errors import ScenarioError
 from harness.trainer.optimizer import AdamW, decays_of
 from harness.trainer.parallel.gather import Gather
 from harness.trainer.parallel.traffic import Collective
@@ -38,7 +38,7 @@ class ShardedAdamW(nn.Cell):
         decay: float,
         replicas: int,
         replica: int,
-        group: str = GlobalComm.WORLD_COMM_GROUP,
+        group: str,
         shares: Sequence[float] | None = None,
     ) -> None:
         """Gives this replica its own parameters to keep moments of.
@@ -50,7 +50,15 @@ class ShardedAdamW(nn.Cell):
             replica: this one's.
             group: the group of the replicas.
             shares: as in AdamW.
+
+        Raises:
+            ScenarioError: there are more replicas than parameters.
         """
+        if replicas > len(parameters):
+            raise ScenarioError(
+                f"layout.optimizer_sharding and layout.dp={replicas} disagree: the model has {len(parameters)} "
+                "parameters, and none is split; use fewer replicas"
+            )
         super().__init__(auto_prefix=False)
         sizes = [parameter.size for parameter in parameters]
         found = owners(sizes, replicas)

@@ -138,6 +138,9 @@ class Passes:
     again: int = 0
     """Forward once more, by a backward that was handed nothing but the part's input."""
 
+    compiled: bool = True
+    """Whether as graphs, from which the compiler takes what nobody needs."""
+
     recomputed: int = 0
     """Blocks of the part that a backward computes again."""
 
@@ -213,7 +216,7 @@ def traffic(part: nn.Cell, tokens: int, width: int, passes: Passes) -> list[Coll
             found += [cell.gather.traffic(vector.size)] * forward + [vector] * (2 * forward)
             last = vector
     # What gradients are taken of need not be known itself: the compiler drops the sum that makes it.
-    for _ in range(passes.again):
+    for _ in range(passes.again if passes.compiled else 0):
         found.remove(last)
     # Of a block that is computed again, attention's sum is needed and the block's own output is not.
     return found + [stream] * (passes.recomputed * passes.backward)

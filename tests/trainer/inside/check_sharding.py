@@ -2,10 +2,12 @@
 
 import mindspore as ms
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mindspore import Parameter, Tensor
 
+from harness.errors import ScenarioError
 from harness.trainer.parallel.sharding import ShardedAdamW, owners
 
 sizes = st.lists(st.integers(1, 1000), min_size=1, max_size=40)
@@ -31,8 +33,14 @@ def test_each_replica_keeps_its_own_moments_only():
     shapes = {"a": (4, 4), "b": (4,), "c": (2, 6)}
     weights = [Parameter(Tensor(np.ones(shape, np.float32)), name=name) for name, shape in shapes.items()]
     kept = [
-        [state.name for state in ShardedAdamW(ms.ParameterTuple(weights), 0.1, 2, replica).states()]
+        [state.name for state in ShardedAdamW(ms.ParameterTuple(weights), 0.1, 2, replica, "data").states()]
         for replica in range(2)
     ]
     assert kept[0] == ["first_moment.a", "second_moment.a"]
     assert kept[1] == ["first_moment.b", "first_moment.c", "second_moment.b", "second_moment.c"]
+
+
+def test_a_replica_without_a_parameter_of_its_own_is_refused():
+    weights = ms.ParameterTuple([Parameter(Tensor(np.ones(4, np.float32)), name="w")])
+    with pytest.raises(ScenarioError, match=r"layout.dp=2 disagree: the model has 1 parameters"):
+        ShardedAdamW(weights, 0.1, 2, 0, "data")
