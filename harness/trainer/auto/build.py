@@ -19,6 +19,9 @@ LARGE = 10**9
 """Parameters from which on no rank draws them all: MindSpore then draws each rank's pieces, other values than ours."""
 
 
+CALL_DEPTH = 10_000
+
+
 def described(std: float, *shape: int) -> Tensor:
     """Initial values that take no memory until somebody asks for them."""
     return initializer(Normal(std), list(shape), ms.float32)
@@ -37,6 +40,8 @@ def build(scenario: Scenario, root: Path, with_values: bool = True) -> AutoParal
     else:
         with no_init_parameters():
             step = _step(scenario, with_values)
+    # Deep models call deeper than the 1000 that the compiler allows by itself.
+    ms.set_recursion_limit(CALL_DEPTH)
     layout = scenario.layout
     parallel = AutoParallel(step, parallel_mode=scenario.engine)
     parallel.dataset_strategy("full_batch")
