@@ -77,6 +77,7 @@ def audit(
         scenario.layout.position(rank)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    folder = folder.resolve()
     Request(scenario=scenario.to_dict(), hardware=target, root=str(code.root.resolve())).write(folder)
     graphs = {rank: _compile(rank, target, code, folder, deadline) for rank in chosen}
     version = (folder / f"compiled-{chosen[0]}").read_text(encoding="utf-8")
@@ -116,8 +117,15 @@ def _compile(rank: int, target: str, code: Code, folder: Path, deadline: float) 
     command = [str(code.python), "-m", "harness.trainer.auto", str(folder), str(rank)]
     try:
         with log.open("wb") as output:
+            # The compiler leaves what it could not analyse where it was started.
             done = subprocess.run(
-                command, env=environment, stdout=output, stderr=subprocess.STDOUT, timeout=deadline, check=False
+                command,
+                cwd=folder,
+                env=environment,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=deadline,
+                check=False,
             )
     except subprocess.TimeoutExpired:
         raise LaunchError(f"rank {rank} was not compiled within {deadline:g} s; allow more with --deadline") from None
