@@ -78,7 +78,7 @@ def assemble(
         device_processes=host.device_processes,
         oversubscribed=oversubscribed(scenario, host),
         weights=whole_weights(reports),
-        events=[_from(beginning, report.events) for report in reports] if len(reports) > 1 else [],
+        events=[_from(beginning, report.events) for report in reports] if all(r.events for r in reports) else [],
         straggler="" if oversubscribed(scenario, host) else _straggler(scenario, reports),
         oracle_perplexity=None if first.oracle_nll is None else perplexity(first.oracle_nll, 1),
         samples=[bytes(min(token, 255) for token in sample).decode("utf-8", "replace") for sample in first.samples],

@@ -117,6 +117,11 @@ def test_a_rank_that_computes_longer_than_its_like_is_named():
     assert run(report(0), report(1)).straggler == ""
 
 
+def test_a_run_too_short_to_be_recorded_has_no_events():
+    """Not a list of empty lists: there is no step to draw."""
+    assert run(report(0), report(1)).events == []
+
+
 PIPELINE = SCENARIO.replace(layout=Layout(pp=2), micro_batches=2)
 
 
