@@ -26,13 +26,14 @@ def assemble(
 ) -> Run:
     """Puts the ranks' reports together.
 
-    Loss, norms and perplexity are global values that rank 0 reports; memory is the largest over ranks; a step is over
-    when its slowest rank is.
+    Curves are those of the reporting rank, evaluation and samples those of the first; memory is the largest over ranks;
+    a step is over when its slowest rank is.
     """
     reports = sorted(reports, key=lambda report: report.rank)
     first = reports[0]
     seconds = [max(times) for times in zip(*(report.step_seconds for report in reports), strict=True)]
     beginning = min((event.start for report in reports for event in report.events), default=0.0)
+    shared = oversubscribed(scenario, host)
     loads = [report.load for report in reports if report.load is not None]
     values = _Values()
     _speed(values, scenario, seconds)
@@ -54,8 +55,8 @@ def assemble(
     if len(reports) > 1:
         if any(report.held for report in reports):
             values.add("diverged_replicas", lambda: diverged(reports))
-        _pipeline(values, scenario, host, reports)
-        _communication(values, scenario, host, reports)
+        _pipeline(values, scenario, reports, shared)
+        _communication(values, scenario, reports, shared)
     return Run(
         scenario=scenario.to_dict(),
         hardware=host.hardware,
@@ -72,14 +73,14 @@ def assemble(
         fault=fault,
         metrics=values.defined,
         undefined=values.undefined,
-        curves=reports[reporting_rank(scenario)].curves,
+        curves=reports[scenario.reporting_rank].curves,
         step_seconds=seconds,
         foreign_load=foreign_share(loads) if len(loads) == len(reports) else None,
         device_processes=host.device_processes,
-        oversubscribed=oversubscribed(scenario, host),
+        oversubscribed=shared,
         weights=whole_weights(reports),
         events=[_from(beginning, report.events) for report in reports] if all(r.events for r in reports) else [],
-        straggler="" if oversubscribed(scenario, host) else _straggler(scenario, reports),
+        straggler="" if shared else _straggler(scenario, reports),
         oracle_perplexity=None if first.oracle_nll is None else perplexity(first.oracle_nll, 1),
         samples=[bytes(min(token, 255) for token in sample).decode("utf-8", "replace") for sample in first.samples],
     )
@@ -118,12 +119,7 @@ def whole_weights(reports: list[RankReport]) -> dict[str, Weights]:
     }
 
 
-def pipelines(scenario: Scenario) -> list[list[int]]:
-    """The ranks of each pipeline, stage by stage."""
-    return scenario.layout.groups("pp") if scenario.layout.pp > 1 else []
-
-
-def _communication(values: "_Values", scenario: Scenario, host: Host, reports: list[RankReport]) -> None:
+def _communication(values: "_Values", scenario: Scenario, reports: list[RankReport], shared: str) -> None:
     ranks = [report.events for report in reports]
     if not all(ranks):
         return
@@ -131,7 +127,7 @@ def _communication(values: "_Values", scenario: Scenario, host: Host, reports: l
     if layout.tp > 1 or layout.optimizer_sharding or scenario.engine != "explicit":
         # Some of it is inside graphs, where nobody takes the time: there is no such metric.
         return
-    if shared := oversubscribed(scenario, host):
+    if shared:
         values.undefined["exposed_communication"] = shared
         return
     steps = [within(ranks, step) for step in steps_of(ranks)]
@@ -139,16 +135,13 @@ def _communication(values: "_Values", scenario: Scenario, host: Host, reports: l
     values.add("exposed_communication", lambda: max(statistics.median(of_rank) for of_rank in shares))
 
 
-def _pipeline(values: "_Values", scenario: Scenario, host: Host, reports: list[RankReport]) -> None:
+def _pipeline(values: "_Values", scenario: Scenario, reports: list[RankReport], shared: str) -> None:
     kept = [report.in_flight_memory for report in reports if report.in_flight_memory is not None]
     if kept:
         values.add("in_flight_memory", lambda: max(kept))
-    if scenario.engine != "explicit":
+    if scenario.engine != "explicit" or scenario.layout.pp == 1 or not all(report.events for report in reports):
         return
-    chains = [[reports[rank].events for rank in ranks] for ranks in pipelines(scenario)]
-    if not chains or not all(events for chain in chains for events in chain):
-        return
-    shared = oversubscribed(scenario, host)
+    chains = [[reports[rank].events for rank in ranks] for ranks in scenario.layout.groups("pp")]
     if shared:
         values.undefined["bubble_ratio"] = shared
     else:
@@ -180,11 +173,6 @@ def _from(beginning: float, events: list[Event]) -> list[Event]:
         )
         for event in events
     ]
-
-
-def reporting_rank(scenario: Scenario) -> int:
-    """The rank whose curves are the run's: any, but in MindSpore's own pipeline the last stage alone has the loss."""
-    return 0 if scenario.engine == "explicit" or scenario.layout.pp == 1 else scenario.layout.world_size - 1
 
 
 def foreign_share(loads: list[Load]) -> float:

@@ -49,6 +49,10 @@ class Layout:
             raise ScenarioError(f"rank {rank} is outside a layout of {self.world_size} ranks")
         return rank // (self.dp * self.tp), rank // self.tp % self.dp, rank % self.tp
 
+    def rank(self, stage: int, replica: int, shard: int) -> int:
+        """The rank at a position; what ``position`` takes apart."""
+        return (stage * self.dp + replica) * self.tp + shard
+
     def groups(self, kind: str) -> list[list[int]]:
         """The groups of ranks that communicate along one axis.
 

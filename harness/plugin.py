@@ -167,8 +167,8 @@ def _missing(item: pytest.Item) -> str:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skips what this machine can't run, or fails it where a CI job must have measured something."""
-    if item.get_closest_marker("frontend") and stand_in.missing():
-        pytest.skip(stand_in.missing())
+    if item.get_closest_marker("frontend") and (unprepared := stand_in.missing()):
+        pytest.skip(unprepared)
     reason = _missing(item)
     if reason and item.config.option.require_hardware:
         pytest.fail(f"{reason} (--require-hardware)", pytrace=False)

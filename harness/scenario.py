@@ -272,6 +272,16 @@ class Scenario:
         return self.batch * self.sequence
 
     @property
+    def micro_batch_rows(self) -> int:
+        """Sequences that go through a model, or a stage of it, at once."""
+        return self.batch // (self.layout.dp * self.accumulation * self.micro_batches)
+
+    @property
+    def reporting_rank(self) -> int:
+        """Whose curves are the run's: any rank's, but in MindSpore's own pipeline the last stage alone has the loss."""
+        return 0 if self.engine == "explicit" or self.layout.pp == 1 else self.layout.world_size - 1
+
+    @property
     def hash(self) -> str:
         """Content hash, 16 hexadecimal digits.
 

@@ -5,6 +5,8 @@ import itertools
 import json
 import re
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -90,6 +92,23 @@ class Session:
         except (OSError, ValidationError):
             return None
 
+    @contextmanager
+    def writing(self, key: str) -> Iterator[None]:
+        """Holds a run for the one test, of all workers, that makes it.
+
+        Raises:
+            ResultsError: its folder can't be written.
+        """
+        folder = self.run_folder(key)
+        try:
+            folder.parent.mkdir(exist_ok=True)
+            with FileLock(f"{folder}.lock"):
+                yield
+        except OSError as error:
+            raise ResultsError(
+                f"run {key} can't be written: {error.strerror}; free the disk or use --results"
+            ) from None
+
 
 @dataclass
 class Trainer:
@@ -131,17 +150,11 @@ class Trainer:
         folder = session.run_folder(key)
         seconds = deadline or session.deadline
         session.deadlines[scenario.hash] = seconds
-        try:
-            folder.parent.mkdir(exist_ok=True)
-            with FileLock(f"{folder}.lock"):
-                run = session.finished(key)
-                if run is None:
-                    _raise_known_failure(folder, seconds)
-                    run = self._train(scenario, fault, folder, seconds)
-        except OSError as error:
-            raise ResultsError(
-                f"run {key} can't be written: {error.strerror}; free the disk or use --results"
-            ) from None
+        with session.writing(key):
+            run = session.finished(key)
+            if run is None:
+                _raise_known_failure(folder, seconds)
+                run = self._train(scenario, fault, folder, seconds)
         if run.oversubscribed:
             warnings.warn(run.oversubscribed, OversubscribedWarning, stacklevel=2)
         if run.straggler:
@@ -165,11 +178,13 @@ class Trainer:
         key = f"audit-{target}-{scenario.hash}"
         self.keys.append(key)
         folder = session.run_folder(key)
-        folder.parent.mkdir(exist_ok=True)
-        with FileLock(f"{folder}.lock"):
+        with session.writing(key):
             run = session.finished(key)
             if run is None:
-                run, _ = audit(scenario, target, Code(session.root), folder, deadline=session.deadline)
+                try:
+                    run, _ = audit(scenario, target, Code(session.root), folder, deadline=session.deadline)
+                except LaunchError as error:
+                    raise LaunchError(anonymous(str(error), session.root)) from None
                 write_atomically(folder / "run.json", run.model_dump_json(indent=1))
         return run
 

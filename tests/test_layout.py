@@ -18,6 +18,12 @@ def test_groups_of_an_axis_hold_every_rank_once(layout, kind):
         assert len(others) == 1
 
 
+@given(layouts)
+def test_a_position_names_its_rank(layout):
+    for rank in range(layout.world_size):
+        assert layout.rank(*layout.position(rank)) == rank
+
+
 def test_tensor_parallel_ranks_are_neighbours():
     layout = Layout(dp=2, tp=2, pp=2)
     assert layout.groups("tp") == [[0, 1], [2, 3], [4, 5], [6, 7]]

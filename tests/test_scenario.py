@@ -70,6 +70,13 @@ def test_replace_changes_one_field():
         Scenario().replace(recomputation="full")
 
 
+def test_the_rank_that_has_the_loss_reports():
+    pipeline = Scenario(layout=Layout(dp=2, pp=2), micro_batches=2, eval_sequences=0)
+    assert (pipeline.reporting_rank, pipeline.micro_batch_rows) == (0, 4)
+    assert pipeline.replace(engine="semi_auto").reporting_rank == 3
+    assert pipeline.replace(engine="semi_auto", layout=Layout(dp=2), micro_batches=1).reporting_rank == 0
+
+
 def test_is_frozen():
     with pytest.raises(AttributeError):
         Scenario().steps = 3

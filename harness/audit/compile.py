@@ -18,6 +18,7 @@ from harness.errors import LaunchError, ScenarioError
 from harness.files import tail, write_atomically
 from harness.launch.code import Code
 from harness.launch.request import Request
+from harness.layout import Layout
 from harness.run import Run
 from harness.scenario import Scenario
 
@@ -26,15 +27,9 @@ CANN = Path("/usr/local/Ascend/ascend-toolkit")
 REPORT = "audit.json"
 
 
-def representatives(scenario: Scenario) -> list[int]:
+def representatives(layout: Layout) -> list[int]:
     """One rank of each stage: the others of a stage differ from it in the names of their groups only."""
-    return [group[0] for group in _stages(scenario)]
-
-
-def _stages(scenario: Scenario) -> list[list[int]]:
-    layout = scenario.layout
-    ranks = range(layout.world_size)
-    return [[rank for rank in ranks if layout.position(rank)[0] == stage] for stage in range(layout.pp)]
+    return [layout.rank(stage, 0, 0) for stage in range(layout.pp)]
 
 
 def missing(target: str) -> str:
@@ -72,7 +67,7 @@ def audit(
         raise ScenarioError(f"target {target!r} is unknown; choose one of {', '.join(TARGETS)}")
     if reason := missing(target):
         raise SetupError(reason)
-    chosen = representatives(scenario) if ranks is None else sorted(set(ranks))
+    chosen = representatives(scenario.layout) if ranks is None else sorted(set(ranks))
     for rank in chosen:
         scenario.layout.position(rank)
     shutil.rmtree(folder, ignore_errors=True)

@@ -8,7 +8,6 @@ from mindspore import Tensor, nn
 from mindspore.train import Callback
 
 from harness import corpus
-from harness.assemble import reporting_rank
 from harness.errors import ScenarioError
 from harness.launch.request import PROGRESS
 from harness.metrics.text import perplexity
@@ -48,7 +47,7 @@ class Training:
         self.timer = StepTimer()
         self.callbacks: list[Callback] = [self.curves, self.timer]
         self.held: list[Tensor] = []
-        if rank == reporting_rank(scenario):
+        if rank == scenario.reporting_rank:
             self.callbacks.append(ProgressMonitor(folder / PROGRESS))
         # Every rank evaluates, so that none waits inside a timed step for one that does.
         self.evaluator = self._evaluator() if scenario.eval_sequences else None

@@ -45,8 +45,8 @@ class AdamW(nn.Cell):
         super().__init__(auto_prefix=False)
         self.parameters = parameters
         self.shares = as_shares(shares, len(parameters))
-        self.first = _zeros_like(parameters, "first_moment")
-        self.second = _zeros_like(parameters, "second_moment")
+        self.first = parameters.clone("first_moment", init="zeros")
+        self.second = parameters.clone("second_moment", init="zeros")
         self.decays = decays
         self.kernel = ops.AdamWeightDecay()
         self.beta1, self.beta2, self.epsilon = 0.9, 0.999, 1e-8
@@ -71,28 +71,35 @@ class AdamW(nn.Cell):
         Returns:
             Sum of squares of the update, by their shares.
         """
-        correction = 1.0 - ops.pow(self.beta1, step)
-        root = ops.sqrt(1.0 - ops.pow(self.beta2, step))
-        corrected_rate = rate * root / correction
-        epsilon = self.epsilon * root
-        decay_factor = correction / root
+        corrected = self.corrected(rate, step)
         squares = []
         for i in range(len(self.parameters)):
             parameter = self.parameters[i]
             before = parameter * 1.0
-            done = self.kernel(
-                parameter,
-                self.first[i],
-                self.second[i],
-                corrected_rate,
-                self.beta1,
-                self.beta2,
-                epsilon,
-                self.decays[i] * decay_factor,
-                gradients[i] * scale,
-            )
+            done = self.apply(i, corrected, gradients[i] * scale)
             squares.append(sum_of_squares(ops.depend(parameter, done) - before))
         return ops.reduce_sum(ops.stack(squares) * self.shares)
+
+    def corrected(self, rate: Tensor, step: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """lr', ε' and the factor of every decay."""
+        correction = 1.0 - ops.pow(self.beta1, step)
+        root = ops.sqrt(1.0 - ops.pow(self.beta2, step))
+        return rate * root / correction, self.epsilon * root, correction / root
+
+    def apply(self, i: int, corrected: tuple[Tensor, Tensor, Tensor], gradient: Tensor) -> Tensor:
+        """Updates parameter ``i`` in place; what comes out stands for its being done."""
+        rate, epsilon, decay_factor = corrected
+        return self.kernel(
+            self.parameters[i],
+            self.first[i],
+            self.second[i],
+            rate,
+            self.beta1,
+            self.beta2,
+            epsilon,
+            self.decays[i] * decay_factor,
+            gradient,
+        )
 
 
 class SGD(nn.Cell):
@@ -128,12 +135,6 @@ class SGD(nn.Cell):
 def as_shares(shares: Sequence[float] | None, count: int) -> Tensor:
     """(count,) float32; ones where nobody says otherwise."""
     return Tensor(np.array([1.0] * count if shares is None else shares, np.float32))
-
-
-def _zeros_like(parameters: ms.ParameterTuple, name: str) -> ms.ParameterTuple:
-    return ms.ParameterTuple(
-        [Parameter(Tensor(np.zeros(p.shape, np.float32)), name=f"{name}.{p.name}") for p in parameters]
-    )
 
 
 def decays_of(parameters: ms.ParameterTuple, decay: float) -> list[float]:

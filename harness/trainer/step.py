@@ -11,10 +11,15 @@ from harness.corpus import Tokens
 from harness.scenario import Scenario
 from harness.trainer.device import wait
 from harness.trainer.optimizer import as_shares, sum_of_squares
+from harness.trainer.parallel.traffic import Collective
 from harness.trainer.recorder import Recorder
 
 FLOAT16_LOSS_SCALE = 1024.0
 """Keeps float16 gradients out of the subnormal range; taken out again before anything looks at them."""
+
+
+AGREEMENTS = [Collective("AllReduce", 4 * values) for values in (1, 3, 1)]
+"""Among the ranks of a replica: nothing, to wait for the slowest; loss, tokens, gradient norm; the update's norm."""
 
 
 def loss_scale(scenario: Scenario) -> float:
@@ -193,6 +198,13 @@ class TrainStep:
             values = self.update(Tensor(rate, ms.float32), Tensor(step, ms.float32), *sums)
             loss, norm, update_norm = (float(value.asnumpy()) for value in values)
         return loss, norm, update_norm
+
+    def traffic(self) -> list[Collective]:
+        """The collectives of one step beside those of its gradients, however many parts it accumulates."""
+        found = [each for reduction in self.reductions for each in reduction.traffic()]
+        if self.update.agree is not None:
+            found += AGREEMENTS
+        return [*found, *self.update.optimizer.traffic()]
 
     def _reduce(self, reduction: nn.Cell, sums: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         wait()

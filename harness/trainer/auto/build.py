@@ -18,8 +18,8 @@ from harness.trainer.model import Decoder, drawn, recompute
 LARGE = 10**9
 """Parameters from which on no rank draws them all: MindSpore then draws each rank's pieces, other values than ours."""
 
-
 CALL_DEPTH = 10_000
+"""Deep models, recomputed, call deeper than the 1000 that the compiler allows by itself."""
 
 
 def described(std: float, *shape: int) -> Tensor:
@@ -40,7 +40,6 @@ def build(scenario: Scenario, root: Path, with_values: bool = True) -> AutoParal
     else:
         with no_init_parameters():
             step = _step(scenario, with_values)
-    # Deep models call deeper than the 1000 that the compiler allows by itself.
     ms.set_recursion_limit(CALL_DEPTH)
     layout = scenario.layout
     parallel = AutoParallel(step, parallel_mode=scenario.engine)

@@ -9,7 +9,6 @@ from harness.corpus import IGNORED
 from harness.run import Held
 from harness.scenario import Scenario
 from harness.trainer.auto.build import build
-from harness.trainer.device import wait
 from harness.trainer.parallel.traffic import Collective
 from harness.trainer.recorder import Recorder
 
@@ -61,9 +60,7 @@ class AutoEngine:
         self.parallel.network.set_position(rate, number, self.scenario.tokens_per_step / max(1, counted))
         with self.recorder.span("compute", "step"):
             loss, norm = self.parallel(windows)
-            values = float(loss.asnumpy()), float(norm.asnumpy())
-            wait()
-        return values
+            return float(loss.asnumpy()), float(norm.asnumpy())
 
     def held(self) -> list[Held]:
         """Nothing: where the graph keeps a parameter's pieces, it does not say."""

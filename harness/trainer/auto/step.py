@@ -5,43 +5,17 @@ from mindspore import Parameter, Tensor, nn, ops
 from mindspore.ops.function.clip_func import get_square_sum
 
 from harness.scenario import Scenario
+from harness.trainer import optimizer
 from harness.trainer.optimizer import decays_of
 
 
-class AdamW(nn.Cell):
-    """``harness.trainer.optimizer.AdamW`` whose moments the compiler shards along with the parameters."""
+class AdamW(optimizer.AdamW):
+    """The same update without its norm, for which the compiler would have to keep copies and add up over ranks."""
 
-    def __init__(self, parameters: ms.ParameterTuple, decay: float) -> None:
-        super().__init__(auto_prefix=False)
-        self.parameters = parameters
-        self.first = parameters.clone("first_moment", init="zeros")
-        self.second = parameters.clone("second_moment", init="zeros")
-        self.decays = decays_of(parameters, decay)
-        self.kernel = ops.AdamWeightDecay()
-        self.beta1, self.beta2, self.epsilon = 0.9, 0.999, 1e-8
-
-    def construct(
-        self, rate: Tensor, step: Tensor, factor: Tensor, gradients: tuple[Tensor, ...]
-    ) -> tuple[Tensor, ...]:
+    def construct(self, rate: Tensor, step: Tensor, scale: Tensor, gradients: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """Updates every parameter in place; arguments as in the plain one."""
-        correction = 1.0 - ops.pow(self.beta1, step)
-        root = ops.sqrt(1.0 - ops.pow(self.beta2, step))
-        done = []
-        for i in range(len(self.parameters)):
-            done.append(
-                self.kernel(
-                    self.parameters[i],
-                    self.first[i],
-                    self.second[i],
-                    rate * root / correction,
-                    self.beta1,
-                    self.beta2,
-                    self.epsilon * root,
-                    self.decays[i] * (correction / root),
-                    gradients[i] * factor,
-                )
-            )
-        return tuple(done)
+        corrected = self.corrected(rate, step)
+        return tuple([self.apply(i, corrected, gradients[i] * scale) for i in range(len(self.parameters))])
 
 
 class GraphStep(nn.Cell):
@@ -59,7 +33,7 @@ class GraphStep(nn.Cell):
         super().__init__(auto_prefix=False)
         self.loss = loss
         self.parameters = parameters
-        self.optimizer = AdamW(parameters, scenario.weight_decay)
+        self.optimizer = AdamW(parameters, decays_of(parameters, scenario.weight_decay))
         self.gradients = ops.GradOperation(get_by_list=True)
         self.clip_norm = scenario.clip_norm
         self.hyper_map = ops.HyperMap()

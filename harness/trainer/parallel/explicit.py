@@ -34,7 +34,6 @@ from harness.trainer.step import ComputesGradients, Gradients, RecordedGradients
 class Place:
     """Where a rank stands."""
 
-    rank: int
     stage: int
     replica: int
     shard: int
@@ -43,12 +42,7 @@ class Place:
     @classmethod
     def of(cls, scenario: Scenario, rank: int, groups: Groups) -> "Place":
         """The place of a rank in a scenario's layout."""
-        return cls(rank, *scenario.layout.position(rank), groups)
-
-    def on_stage(self, stage: int, scenario: Scenario) -> int:
-        """The rank of another stage with the same replica and shard."""
-        layout = scenario.layout
-        return (stage * layout.dp + self.replica) * layout.tp + self.shard
+        return cls(*scenario.layout.position(rank), groups)
 
 
 class Engine:
@@ -88,20 +82,15 @@ class Engine:
         )
 
     def _pipeline(self, scale: float) -> pipeline.PipelineGradients:
-        scenario, place = self.scenario, self.place
-        self.schedule = schedule_of(scenario)
-        self.parts = pipeline.cut(self.model, self.schedule, place.stage, self.entropy)
-        messages = Messages(pipeline.message_shape(scenario, self.model.config), self.recorder)
-        agree = Agree(place.groups.model)
-        self.forward = pipeline.Forward(
-            self.parts, self.schedule, place.stage, self._on_stage, self.model.config.width, agree, self.voice
+        scenario, place, config = self.scenario, self.place, self.model.config
+        schedule = schedule_of(scenario)
+        self.parts = pipeline.cut(self.model, schedule, place.stage, self.entropy)
+        stage = pipeline.Stage(
+            self.parts, schedule, place.stage, lambda other: scenario.layout.rank(other, place.replica, place.shard)
         )
-        return pipeline.PipelineGradients(
-            self.parts, self.schedule, place.stage, self._on_stage, scale, messages, self.recorder
-        )
-
-    def _on_stage(self, stage: int) -> int:
-        return self.place.on_stage(stage, self.scenario)
+        self.forward = pipeline.Forward(stage, config.width, Agree(place.groups.model), self.voice)
+        messages = Messages(pipeline.message_shape(scenario, config), self.recorder)
+        return pipeline.PipelineGradients(stage, scale, messages, self.recorder)
 
     @property
     def _tied(self) -> list[str]:
@@ -162,28 +151,31 @@ class Engine:
         return compute
 
     def traffic(self) -> list[Collective]:
-        """What this rank sent in the last step."""
-        scenario, layout = self.scenario, self.scenario.layout
-        found = [each for reduction in self.step.reductions for each in reduction.traffic()]
-        found += self.step.update.optimizer.traffic()
-        if self.step.update.agree is not None:
-            found += [Collective("AllReduce", size) for size in (4, 12, 4)]
-        if layout.tp > 1:
-            rows = scenario.batch // (layout.dp * scenario.accumulation * scenario.micro_batches)
+        """What this rank sends in a step."""
+        scenario, found = self.scenario, self.step.traffic()
+        if isinstance(self.gradients, pipeline.PipelineGradients):
+            found += self.gradients.traffic() * scenario.accumulation
+        if scenario.layout.tp > 1:
+            tokens = scenario.micro_batch_rows * scenario.sequence
             for part in self.parts or [self.loss]:
-                found += tensor.traffic(part, rows * scenario.sequence, self.model.config.width, self._passes(part))
-        last = [event for event in self.recorder.events if event.step == self.recorder.step]
-        return found + [Collective("Send", event.size) for event in last if event.kind == "send"]
+                found += tensor.traffic(part, tokens, self.model.config.width, self._passes(part))
+        return found
 
     def _passes(self, part: nn.Cell) -> tensor.Passes:
-        count = self.scenario.accumulation * self.scenario.micro_batches
-        blocks = {id(block) for block in recomputed_blocks(self.model, self.scenario.recompute)}
+        scenario = self.scenario
+        count = scenario.accumulation * scenario.micro_batches
+        blocks = {id(block) for block in recomputed_blocks(self.model, scenario.recompute)}
         if not isinstance(part, pipeline.Part):
-            return tensor.Passes(count, count, recomputed=len(blocks))
-        backwards = count * (2 if self.schedule.splits_backward and not part.is_first else 1)
-        recomputed = sum(id(block) in blocks for block in part.blocks)
-        compiled = self.scenario.mode == "graph"
-        return tensor.Passes(count, backwards, backwards, compiled, recomputed)
+            return tensor.Passes(forward=count, backward=count, recomputed=len(blocks))
+        splits = schedule_of(scenario).splits_backward and not part.is_first
+        backwards = count * (2 if splits else 1)
+        return tensor.Passes(
+            forward=count,
+            backward=backwards,
+            again=backwards,
+            compiled=scenario.mode == "graph",
+            recomputed=sum(id(block) in blocks for block in part.blocks),
+        )
 
     def held(self) -> list[Held]:
         """This rank's parameters, or shards of them, as they are now."""

@@ -6,17 +6,15 @@ from mindspore import Parameter, Tensor, nn, ops
 
 
 class Agree(nn.Cell):
-    """Adds up what the ranks of one replica contribute; without a group it is what it is."""
+    """Adds up what the ranks of one replica contribute."""
 
     def __init__(self, group: str) -> None:
         super().__init__(auto_prefix=False)
-        self.group = group
-        if group:
-            self.all_reduce = ops.AllReduce(ops.ReduceOp.SUM, group)
+        self.all_reduce = ops.AllReduce(ops.ReduceOp.SUM, group)
 
     def construct(self, values: Tensor) -> Tensor:
         """(n,) float32 of this rank → of all."""
-        return self.all_reduce(values) if self.group else values
+        return self.all_reduce(values)
 
 
 def contributions(

@@ -5,6 +5,7 @@ therefore one input a micro-batch, as with full recomputation.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import mindspore as ms
@@ -107,46 +108,48 @@ class Backward(nn.Cell):
         return tuple([sums[i] + found[i] for i in range(len(self.weights))])
 
 
-class PipelineGradients:
-    """Runs one part of the batch through the pipeline: what ``Gradients`` is without one."""
+@dataclass(frozen=True)
+class Stage:
+    """What a rank holds of a pipeline, and where the others are."""
 
-    def __init__(
-        self,
-        parts: Sequence[Part],
-        schedule: Schedule,
-        stage: int,
-        rank_of: Callable[[int], int],
-        scale: float,
-        messages: Messages,
-        recorder: Recorder,
-    ) -> None:
-        """Builds the graphs of a stage.
+    parts: Sequence[Part]
+    """Its own, chunk by chunk."""
 
-        Args:
-            parts: this rank's, chunk by chunk.
-            schedule: the order of work.
-            stage: this rank's.
-            rank_of: stage → the rank that messages go to.
-            scale: factor of the loss that is differentiated.
-            messages: between the stages.
-            recorder: told of each action.
-        """
-        self.parts, self.schedule, self.stage = parts, schedule, stage
-        self.rank_of, self.messages, self.recorder = rank_of, messages, recorder
-        self.program = program(schedule)[stage]
-        split = schedule.splits_backward
-        self.backward = [Backward(part, scale, True, not split) for part in parts]
-        self.weights = [Backward(part, scale, False, True) for part in parts] if split else []
-        self.parameters = _parameters(parts)
-        self.nothing = Tensor(np.zeros(messages.shape, np.float32))
-        self.no_gradients = [Tensor(np.zeros(p.shape, np.float32)) for p in self.parameters]
-        self.in_flight = 0
-        """Most bytes of inputs that were held at once."""
+    schedule: Schedule
+    number: int
+    rank_of: Callable[[int], int]
+    """Another stage's number → the rank that messages go to."""
 
     def set_train(self, mode: bool = True) -> None:
         """As a Cell's."""
         for part in self.parts:
             part.set_train(mode)
+
+
+class PipelineGradients:
+    """Runs one part of the batch through the pipeline: what ``Gradients`` is without one."""
+
+    def __init__(self, stage: Stage, scale: float, messages: Messages, recorder: Recorder) -> None:
+        """Builds the graphs of a stage.
+
+        Args:
+            stage: this rank's.
+            scale: factor of the loss that is differentiated.
+            messages: between the stages.
+            recorder: told of each action.
+        """
+        self.stage, self.messages, self.recorder = stage, messages, recorder
+        self.schedule = stage.schedule
+        self.program = program(stage.schedule)[stage.number]
+        self.set_train = stage.set_train
+        split = stage.schedule.splits_backward
+        self.backward = [Backward(part, scale, True, not split) for part in stage.parts]
+        self.weights = [Backward(part, scale, False, True) for part in stage.parts] if split else []
+        self.parameters = _parameters(stage.parts)
+        self.nothing = Tensor(np.zeros(messages.shape, np.float32))
+        self.no_gradients = [Tensor(np.zeros(p.shape, np.float32)) for p in self.parameters]
+        self.in_flight = 0
+        """Most bytes of inputs that were held at once."""
 
     def __call__(self, windows: Tensor) -> tuple[Tensor, ...]:
         """Loss sum and token count (zero but on the last stage), then one gradient for each parameter of this rank."""
@@ -158,9 +161,9 @@ class PipelineGradients:
                 with self.recorder.span("compute", str(action)):
                     flush.compute(action)
             elif instruction.operation == "send":
-                self.messages.send(flush.outputs.pop(action), self.rank_of(instruction.peer), str(action))
+                self.messages.send(flush.outputs.pop(action), self.stage.rank_of(instruction.peer), str(action))
             else:
-                arrived = self.messages.receive(self.rank_of(instruction.peer), str(action))
+                arrived = self.messages.receive(self.stage.rank_of(instruction.peer), str(action))
                 flush.take(action, arrived, instruction.peer)
         self.messages.flush()
         self.in_flight = max(self.in_flight, flush.in_flight)
@@ -168,8 +171,8 @@ class PipelineGradients:
         return (Tensor(np.float32(flush.nll)), Tensor(np.float32(flush.tokens)), *sums)
 
     def traffic(self) -> list[Collective]:
-        """Nothing but messages, which are counted where they are sent."""
-        return []
+        """The messages that this stage sends for one part of the batch."""
+        return [Collective("Send", self.messages.size) for each in self.program if each.operation == "send"]
 
 
 class _Flush:
@@ -204,7 +207,7 @@ class _Flush:
         forward, backward = Action("F", action.micro_batch, chunk), Action("B", action.micro_batch, chunk)
         x = self.inputs.setdefault(forward, owner.nothing)
         if action.kind == "F":
-            self._forward(action, owner.parts[chunk], x, windows)
+            self._forward(action, owner.stage.parts[chunk], x, windows)
         else:
             dy = self.gradients.get(backward, owner.nothing)
             cell = owner.weights[chunk] if action.kind == "W" else owner.backward[chunk]
@@ -240,34 +243,17 @@ class Forward:
     Every rank of a replica ends with the last stage's result.
     """
 
-    def __init__(
-        self,
-        parts: Sequence[Part],
-        schedule: Schedule,
-        stage: int,
-        rank_of: Callable[[int], int],
-        width: int,
-        agree: nn.Cell,
-        voice: float,
-    ) -> None:
+    def __init__(self, stage: Stage, width: int, agree: nn.Cell, voice: float) -> None:
         """Takes a stage.
 
         Args:
-            parts: this rank's, chunk by chunk.
-            schedule: says where the parts are.
             stage: this rank's.
-            rank_of: stage → the rank that messages go to.
             width: features of the residual stream.
             agree: adds up what the ranks of a replica have.
             voice: 1 on the ranks whose result counts, 0 on those that only repeat it.
         """
-        self.parts, self.schedule, self.stage, self.rank_of = parts, schedule, stage, rank_of
-        self.width, self.agree, self.voice = width, agree, voice
-
-    def set_train(self, mode: bool = True) -> None:
-        """As a Cell's."""
-        for part in self.parts:
-            part.set_train(mode)
+        self.stage, self.width, self.agree, self.voice = stage, width, agree, voice
+        self.set_train = stage.set_train
 
     def loss(self, windows: Tensor) -> tuple[Tensor, Tensor]:
         """(rows, sequence + 1) → loss sum and token count."""
@@ -292,15 +278,16 @@ class Forward:
         rows, length = windows.shape
         messages = Messages((rows, length - 1, self.width), Recorder())
         x: Any = Tensor(np.zeros(messages.shape, np.float32))
-        for chunk, part in enumerate(self.parts):
-            number = self.schedule.part(self.stage, chunk)
+        stage, schedule = self.stage, self.stage.schedule
+        for chunk, part in enumerate(stage.parts):
+            number = schedule.part(stage.number, chunk)
             if not part.is_first:
-                x = messages.receive(self.rank_of(self.schedule.place(number - 1)[0]), "F")
+                x = messages.receive(stage.rank_of(schedule.place(number - 1)[0]), "F")
             x = compute(part, x)
             if not part.is_last:
-                messages.send(x, self.rank_of(self.schedule.place(number + 1)[0]), "F")
+                messages.send(x, stage.rank_of(schedule.place(number + 1)[0]), "F")
         messages.flush()
-        return x if self.parts[-1].is_last else None
+        return x if stage.parts[-1].is_last else None
 
 
 class TiedEnds(nn.Cell):
@@ -333,5 +320,4 @@ def cut(model: Decoder, schedule: Schedule, stage: int, entropy: nn.Cell) -> lis
 
 def message_shape(scenario: Scenario, config: ModelConfig) -> tuple[int, int, int]:
     """What stages send each other: (rows of a micro-batch, sequence, width)."""
-    rows = scenario.batch // (scenario.layout.dp * scenario.accumulation * scenario.micro_batches)
-    return rows, scenario.sequence, config.width
+    return scenario.micro_batch_rows, scenario.sequence, config.width

@@ -169,6 +169,7 @@ def spread(model: Decoder, shards: int, shard: int, group: str) -> dict[str, int
         cut[weight.name] = axis
         return Parameter(Tensor(np.split(weight.asnumpy(), shards, axis)[shard].copy()), name=weight.name)
 
+    # A child that is inserted, not assigned, keeps the names of its parameters.
     for block in model.blocks:
         attention, feed_forward = block.attention, block.feed_forward
         for matrix in (attention.query, attention.key, attention.value, feed_forward.gate, feed_forward.up):
@@ -176,22 +177,17 @@ def spread(model: Decoder, shards: int, shard: int, group: str) -> dict[str, int
         for matrix in (attention.out, feed_forward.down):
             matrix.weight = take(matrix.weight, ROWS)
         attention.heads //= shards
-        _replace(block, "attention", Between(attention, group))
-        _replace(block, "feed_forward", Between(feed_forward, group))
+        block.insert_child_to_cell("attention", Between(attention, group))
+        block.insert_child_to_cell("feed_forward", Between(feed_forward, group))
     embedding = VocabularyEmbedding(take(model.embedding.weight, ROWS), shard, group)
-    _replace(model, "embedding", embedding)
+    model.insert_child_to_cell("embedding", embedding)
     if model.config.tied:
         head = TiedHead(embedding, model.dtype)
     else:
         head = model.head
         head.weight = take(head.weight, COLUMNS)
-    _replace(model, "head", VocabularyHead(head, group))
+    model.insert_child_to_cell("head", VocabularyHead(head, group))
     return cut
-
-
-def _replace(cell: nn.Cell, name: str, child: nn.Cell) -> None:
-    """Puts a child in another's place without renaming its parameters."""
-    cell.insert_child_to_cell(name, child)
 
 
 def traffic(part: nn.Cell, tokens: int, width: int, passes: Passes) -> list[Collective]:

@@ -14,8 +14,9 @@ from harness.trainer.model import Decoder
 from harness.trainer.parallel.explicit import Engine, Place
 from harness.trainer.parallel.gather import Gather
 from harness.trainer.parallel.groups import Groups
+from harness.trainer.parallel.messages import Messages
 from harness.trainer.parallel.norm import contributions
-from harness.trainer.parallel.pipeline import Backward, Part, cut, message_shape
+from harness.trainer.parallel.pipeline import Backward, Part, PipelineGradients, Stage, cut, message_shape
 from harness.trainer.parallel.tensor import Passes, VocabularyCrossEntropy, spread, traffic
 from harness.trainer.parallel.traffic import Collective
 from harness.trainer.recorder import RECORDED_STEPS, Recorder
@@ -125,6 +126,15 @@ def test_a_backward_adds_to_what_it_is_given():
 def test_what_stages_send_is_one_micro_batch():
     scenario = Scenario(batch=48, sequence=8, accumulation=2, micro_batches=3, layout=Layout(dp=2, pp=2))
     assert message_shape(scenario, PLAIN) == (4, 8, 16)
+
+
+def test_a_stage_sends_what_its_program_says_recorded_or_not():
+    """Stage 0 sends three micro-batches forward, stage 1 three gradients back, from the first step on."""
+    model, schedule = Decoder(PLAIN, 8, seed=0), one_f_one_b(2, 3)
+    for number in range(2):
+        stage = Stage(cut(model, schedule, number, CrossEntropy()), schedule, number, rank_of=int)
+        gradients = PipelineGradients(stage, 1.0, Messages((2, 8, 16), Recorder()), Recorder())
+        assert gradients.traffic() == [Collective("Send", 4 * 2 * 8 * 16)] * 3
 
 
 def test_every_value_of_a_model_is_contributed_once():
