@@ -1,9 +1,7 @@
 """Every layout trains the model that one process would."""
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
 
-from fixtures.layouts import scenarios
 from fixtures.scenarios import FOUR_LAYERS, SHORT
 from harness import Layout, Scenario, cards, hardware
 from harness.run import Run
@@ -95,29 +93,23 @@ def test_four_ranks_train_what_one_process_does(trainer, gate, layout):
     gate.check(assert_equal_training(trainer, FOUR_RANKS[layout]), only=TRAFFIC)
 
 
-# A failing draw is told as it is: to shrink it would train for an hour.
-DRAWN = settings(
-    deadline=None, derandomize=True, phases=[Phase.generate], suppress_health_check=list(HealthCheck), database=None
-)
-
-
 @hardware("cpu", "gpu", "ascend")
 @cards(4)
-@settings(DRAWN, max_examples=2)
-@given(scenario=scenarios())
-def test_drawn_layouts_train_what_one_process_does(trainer, scenario):
+def test_drawn_layouts_train_what_one_process_does(trainer):
     """Feature: layouts and model shapes that nobody chose.
 
     Expectation: as above, for any layout of up to four ranks that a scenario accepts.
     """
-    assert_equal_training(trainer, scenario)
+    from fixtures.layouts import for_drawn  # collecting the suites need not wait for hypothesis
+
+    for_drawn(lambda scenario: assert_equal_training(trainer, scenario), examples=2)
 
 
 @pytest.mark.nightly
 @hardware("cpu", "gpu", "ascend")
 @cards(8)
-@settings(DRAWN, max_examples=40)
-@given(scenario=scenarios(ranks=8))
-def test_many_drawn_layouts_train_what_one_process_does(trainer, scenario):
+def test_many_drawn_layouts_train_what_one_process_does(trainer):
     """Feature: the same with many more draws, and up to eight ranks."""
-    assert_equal_training(trainer, scenario)
+    from fixtures.layouts import for_drawn
+
+    for_drawn(lambda scenario: assert_equal_training(trainer, scenario), examples=40, ranks=8)
