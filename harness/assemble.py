@@ -121,7 +121,8 @@ def whole_weights(reports: list[RankReport]) -> dict[str, Weights]:
 
 def _communication(values: "_Values", scenario: Scenario, reports: list[RankReport], shared: str) -> None:
     ranks = [report.events for report in reports]
-    if not all(ranks):
+    steps = [within(ranks, step) for step in steps_of(ranks)]
+    if not steps:
         return
     layout = scenario.layout
     if layout.tp > 1 or layout.optimizer_sharding or scenario.engine != "explicit":
@@ -130,7 +131,6 @@ def _communication(values: "_Values", scenario: Scenario, reports: list[RankRepo
     if shared:
         values.undefined["exposed_communication"] = shared
         return
-    steps = [within(ranks, step) for step in steps_of(ranks)]
     shares = [[exposure(step, rank).share for step in steps] for rank in range(len(ranks))]
     values.add("exposed_communication", lambda: max(statistics.median(of_rank) for of_rank in shares))
 
@@ -147,7 +147,7 @@ def _pipeline(values: "_Values", scenario: Scenario, reports: list[RankReport], 
     else:
         values.add("bubble_ratio", lambda: statistics.mean(share for chain in chains for share in median_idle(chain)))
     schedule = schedule_of(scenario)
-    values.add("replayed_bubble_ratio", lambda: max(replayed(schedule, c, bool(shared)).bubble_ratio for c in chains))
+    values.add("replayed_bubble_ratio", lambda: max(replayed(schedule, chain).bubble_ratio for chain in chains))
 
 
 def _straggler(scenario: Scenario, reports: list[RankReport]) -> str:
@@ -166,12 +166,7 @@ def _straggler(scenario: Scenario, reports: list[RankReport]) -> str:
 def _from(beginning: float, events: list[Event]) -> list[Event]:
     """Events on a clock that begins with the first of the run."""
     return [
-        event._replace(
-            start=round(event.start - beginning, 6),
-            end=round(event.end - beginning, 6),
-            processor=round(event.processor, 6),
-        )
-        for event in events
+        event._replace(start=round(event.start - beginning, 6), end=round(event.end - beginning, 6)) for event in events
     ]
 
 

@@ -26,6 +26,7 @@ from harness.report.gantt import gantt
 from harness.report.trace import chrome_trace
 from harness.run import Run
 from harness.scenario import Scenario
+from harness.timeline import steps_of
 
 FAILURE = "failure.json"
 TRACE = "trace.json"
@@ -201,7 +202,7 @@ class Trainer:
             failure = _Failure(message=text, deadline=deadline if timed_out else None)
             write_atomically(folder / FAILURE, failure.model_dump_json())
             raise LaunchError(text) from None
-        if run.events:
+        if steps_of(run.events):
             layout = scenario.layout
             title = f"{scenario.model}, dp {layout.dp} × tp {layout.tp} × pp {layout.pp}"
             write_atomically(folder / TRACE, json.dumps(chrome_trace(run.events)))

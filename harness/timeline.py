@@ -8,14 +8,17 @@ from harness.errors import Undefined
 from harness.metrics.comm import Exposure, Interval, exposed
 from harness.schedule import Action, Schedule, Timeline, replay
 
-EventKind = Literal["compute", "send", "receive", "collective", "wait"]
-"""``wait``: until all ranks of a replica are done with their gradients."""
+EventKind = Literal["compute", "send", "receive", "collective", "wait", "alone"]
+"""``wait``: until all ranks of a replica are done with their gradients. ``alone``: an action of a stage, done again
+after training while the other stages rest, to know how long it takes where nobody is in its way."""
 
 
 class Event(NamedTuple):
     """One thing that a rank did."""
 
     step: int
+    """Number of the step, from 1; 0 outside of steps."""
+
     kind: EventKind
     name: str
     """Of a stage's work, the action (``F3``, ``B0.1``); of a message, the action whose output it carries."""
@@ -24,9 +27,6 @@ class Event(NamedTuple):
     """Seconds on the machine's monotonic clock, which its ranks share."""
 
     end: float
-    processor: float = 0.0
-    """Processor seconds of the rank's process meanwhile."""
-
     peer: int = -1
     """The other rank of a message."""
 
@@ -41,7 +41,7 @@ Events = Sequence[Event]
 def steps_of(ranks: Sequence[Events]) -> list[int]:
     """The steps of which every rank has events."""
     common = set.intersection(*({event.step for event in events} for events in ranks)) if ranks else set()
-    return sorted(common)
+    return sorted(common - {0})
 
 
 def within(ranks: Sequence[Events], step: int) -> list[list[Event]]:
@@ -82,16 +82,16 @@ def median_idle(ranks: Sequence[Events]) -> list[float]:
     return [statistics.median(values) for values in zip(*steps, strict=True)]
 
 
-def replayed(schedule: Schedule, ranks: Sequence[Events], share_cores: bool) -> Timeline:
-    """Plays a schedule with the durations that were measured: what is left of the bubble's causes is the schedule's.
+def replayed(schedule: Schedule, ranks: Sequence[Events]) -> Timeline:
+    """Plays a schedule with the time that each kind of action took alone: only the schedule's own bubble is left.
 
-    An action takes the median of its kind, on its rank and chunk, over all micro-batches and recorded steps.
+    Ranks that share cores, or two halves of one, hold each other up in ways that depend on who waits when; an action's
+    time during training, on the wall or of the processor, is then not its own. Of the times alone the shortest counts:
+    what else the machine does can only lengthen them.
 
     Args:
         schedule: what the ranks executed.
         ranks: of one pipeline, stage by stage.
-        share_cores: whether ranks had to wait for a core. Processor seconds are then taken, which do not grow by that,
-            though MindSpore's own threads blur them.
 
     Raises:
         Undefined: nothing was recorded.
@@ -99,11 +99,10 @@ def replayed(schedule: Schedule, ranks: Sequence[Events], share_cores: bool) -> 
     seconds: dict[tuple[int, str, str], list[float]] = {}
     for rank, events in enumerate(ranks):
         for event in events:
-            if is_action(event):
-                length = event.processor if share_cores else event.end - event.start
-                seconds.setdefault((rank, event.name[0], event.name.partition(".")[2]), []).append(length)
-    durations = {key: statistics.median(values) for key, values in seconds.items()}
-
+            if event.kind == "alone":
+                kind, chunk = event.name[0], event.name.partition(".")[2]
+                seconds.setdefault((rank, kind, chunk), []).append(event.end - event.start)
+    durations = {key: min(values) for key, values in seconds.items()}
     if not durations:
         raise Undefined("no stage's work was recorded")
 

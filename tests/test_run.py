@@ -120,13 +120,20 @@ def test_a_rank_that_computes_longer_than_its_like_is_named():
 def test_a_run_too_short_to_be_recorded_has_no_events():
     """Not a list of empty lists: there is no step to draw."""
     assert run(report(0), report(1)).events == []
+    alone = [Event(0, "alone", name, 0, 1) for name in ("F0", "B0")]
+    found = assemble(PIPELINE, HOST, [report(rank, events=alone) for rank in range(2)])
+    assert found["replayed_bubble_ratio"] == pytest.approx(1 / 3)
+    assert "exposed_communication" not in found.metrics
+    with pytest.raises(Undefined, match="no step was recorded"):
+        found["bubble_ratio"]
 
 
 PIPELINE = SCENARIO.replace(layout=Layout(pp=2), micro_batches=2)
 
 
 def stage(rank, names):
-    found = [Event(1, "compute", name, *times, times[1] - times[0]) for name, times in names.items()]
+    found = [Event(1, "compute", name, *times) for name, times in names.items()]
+    found += [event._replace(step=0, kind="alone") for event in found]
     return report(rank, scenario_hash=PIPELINE.hash, events=found, in_flight_memory=1.0 + rank)
 
 

@@ -17,15 +17,9 @@ from harness.timeline import (
 )
 
 
-def recorded(timeline, step=1, stretch=1.0):
+def recorded(timeline, step=1, kind="compute"):
     """The events that ranks would leave which did what a replay says."""
-    return [
-        [
-            Event(step, "compute", str(span.action), span.start, span.end, stretch * (span.end - span.start))
-            for span in rank
-        ]
-        for rank in timeline.spans
-    ]
+    return [[Event(step, kind, str(span.action), span.start, span.end) for span in rank] for rank in timeline.spans]
 
 
 @given(st.integers(1, 4), st.integers(1, 8), st.sampled_from([gpipe, one_f_one_b]))
@@ -56,26 +50,28 @@ def test_a_run_without_a_pipeline_has_no_bubble():
         median_idle([[], []])
 
 
-def test_a_replay_takes_processor_seconds_where_ranks_share_cores():
-    """They take twice the time on the wall and the same on the processor."""
+def test_a_replay_takes_the_time_that_actions_take_alone():
+    """In training, ranks that share a core hold each other up: here each in its own way."""
     schedule = one_f_one_b(4, 8)
     timeline = replay(schedule)
-    slowed = [[e._replace(start=2 * e.start, end=2 * e.end) for e in rank] for rank in recorded(timeline)]
-    assert replayed(schedule, slowed, share_cores=True).makespan == pytest.approx(33)
-    assert replayed(schedule, slowed, share_cores=False).makespan == pytest.approx(66)
-    assert replayed(schedule, slowed, share_cores=True).bubble_ratio == pytest.approx(3 / 11)
+    alone = recorded(timeline, step=0, kind="alone")
+    trained = [[e._replace(end=e.end + rank) for e in events] for rank, events in enumerate(recorded(timeline))]
+    both = [[*trained[rank], *alone[rank]] for rank in range(4)]
+    assert replayed(schedule, both).makespan == pytest.approx(33)
+    assert replayed(schedule, both).bubble_ratio == pytest.approx(3 / 11)
+    assert steps_of(both) == [1]
 
 
 def test_nothing_recorded_is_nothing_to_replay():
     with pytest.raises(Undefined, match="no stage's work was recorded"):
-        replayed(one_f_one_b(2, 2), [[], []], share_cores=False)
+        replayed(one_f_one_b(2, 2), recorded(replay(one_f_one_b(2, 2))))
 
 
 def test_one_slow_action_does_not_move_a_replay():
     schedule = interleaved(2, 4, 2)
-    events = recorded(replay(schedule))
+    events = recorded(replay(schedule), step=0, kind="alone")
     events[1][3] = events[1][3]._replace(end=events[1][3].end + 100)
-    assert replayed(schedule, events, share_cores=False).makespan == pytest.approx(replay(schedule).makespan)
+    assert replayed(schedule, events).makespan == pytest.approx(replay(schedule).makespan)
 
 
 @pytest.mark.parametrize(("name", "expected"), [("F0", True), ("B12.1", True), ("W3", True), ("update", False)])

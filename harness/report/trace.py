@@ -38,7 +38,7 @@ def chrome_trace(ranks: Sequence[Sequence[Event]]) -> dict[str, Any]:
 
 
 def _details(event: Event) -> dict[str, float]:
-    details: dict[str, float] = {"step": event.step, "processor seconds": event.processor}
+    details: dict[str, float] = {"step": event.step}
     if event.size:
         details["bytes"] = event.size
     if event.peer >= 0:

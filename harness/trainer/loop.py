@@ -78,7 +78,10 @@ class Training:
             monitors.begin_step(step)
             rate = self.rate(step)
             monitors.end_step((*self.step(windows, rate, step), rate))
-        return self.report(meter.load())
+        load = meter.load()
+        if isinstance(self.engine, Engine):
+            self.engine.work_alone(windows)
+        return self.report(load)
 
     def report(self, load: Load | None) -> RankReport:
         """What this rank measured, evaluated and wrote."""

@@ -17,6 +17,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.step = 0
+        self._alone: list[Event] = []
         self._steps: deque[list[Event]] = deque(maxlen=RECORDED_STEPS)
 
     def begin(self, step: int) -> None:
@@ -28,15 +29,15 @@ class Recorder:
     @contextmanager
     def span(self, kind: EventKind, name: str, peer: int = -1, size: int = 0) -> Iterator[None]:
         """Records what the body does."""
-        start, processor = time.monotonic(), time.process_time()
+        start = time.monotonic()
         yield
         end = time.monotonic()
-        if self._steps:
-            self._steps[-1].append(
-                Event(self.step, kind, name, start, end, time.process_time() - processor, peer, size)
-            )
+        if kind == "alone":
+            self._alone.append(Event(0, kind, name, start, end))
+        elif self._steps:
+            self._steps[-1].append(Event(self.step, kind, name, start, end, peer, size))
 
     @property
     def events(self) -> list[Event]:
-        """All that are kept, in order."""
-        return [event for step in self._steps for event in step]
+        """All that are kept: of the steps, in order, then what was done alone."""
+        return [*(event for step in self._steps for event in step), *self._alone]

@@ -9,6 +9,7 @@ from pathlib import Path
 import mindspore as ms
 import numpy as np
 from mindspore import Parameter, Tensor, nn
+from mindspore.communication import GlobalComm
 
 from harness.metrics.sketch import sketch
 from harness.run import Held
@@ -149,6 +150,25 @@ class Engine:
             return forward.output(windows, lambda x, rows: last(x, rows, position), (len(windows), vocabulary))
 
         return compute
+
+    def work_alone(self, windows: Tensor) -> None:
+        """Has one stage after the other do its work while the others rest, to know how long it takes.
+
+        Turns come round several times, so that what disturbs the machine for a while disturbs all alike.
+
+        Args:
+            windows: (rows, sequence + 1) of this rank's share of a batch.
+        """
+        if not isinstance(self.gradients, pipeline.PipelineGradients):
+            return
+        layout, nothing = self.scenario.layout, Tensor(np.zeros(1, np.float32))
+        everybody = Agree(GlobalComm.WORLD_COMM_GROUP)
+        places = [(stage, replica) for stage in range(layout.pp) for replica in range(layout.dp)]
+        for place in places * pipeline.TURNS_ALONE:
+            everybody(nothing).asnumpy()
+            if place == (self.place.stage, self.place.replica):
+                self.gradients.work_alone(windows[: self.scenario.micro_batch_rows])
+        everybody(nothing).asnumpy()
 
     def traffic(self) -> list[Collective]:
         """What this rank sends in a step."""

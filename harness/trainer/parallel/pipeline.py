@@ -14,7 +14,7 @@ from mindspore import Tensor, nn, ops
 
 from harness.models import ModelConfig
 from harness.scenario import Scenario
-from harness.schedule import Action, Schedule, program
+from harness.schedule import Action, Kind, Schedule, program
 from harness.trainer.device import wait
 from harness.trainer.loss import LossSums, inputs_of
 from harness.trainer.model import Decoder
@@ -108,6 +108,13 @@ class Backward(nn.Cell):
         return tuple([sums[i] + found[i] for i in range(len(self.weights))])
 
 
+TURNS_ALONE = 6
+"""How often each stage's turn comes to work while the others rest."""
+
+TIMES_A_TURN = 3
+"""How often a stage does each kind of action in a turn."""
+
+
 @dataclass(frozen=True)
 class Stage:
     """What a rank holds of a pipeline, and where the others are."""
@@ -169,6 +176,19 @@ class PipelineGradients:
         self.in_flight = max(self.in_flight, flush.in_flight)
         sums = (flush.sums[name] for name in (p.name for p in self.parameters))
         return (Tensor(np.float32(flush.nll)), Tensor(np.float32(flush.tokens)), *sums)
+
+    def work_alone(self, windows: Tensor) -> None:
+        """Does every kind of action some times over, and keeps nothing of it but the time.
+
+        Args:
+            windows: of one micro-batch.
+        """
+        kinds: tuple[Kind, ...] = ("F", "B", "W") if self.schedule.splits_backward else ("F", "B")
+        for _ in range(TIMES_A_TURN):
+            flush = _Flush(self, [windows])
+            for action in (Action(kind, 0, chunk) for chunk in range(self.schedule.chunks) for kind in kinds):
+                with self.recorder.span("alone", str(action)):
+                    flush.compute(action)
 
     def traffic(self) -> list[Collective]:
         """The messages that this stage sends for one part of the batch."""
