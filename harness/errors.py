@@ -17,6 +17,10 @@ class LaunchError(HarnessError):
     """Ranks that could not be started, failed, or did not finish in time."""
 
 
+class PlanError(HarnessError, ValueError):
+    """A hardware profile that can't be used, or a layout that can't be planned."""
+
+
 class PolicyError(HarnessError, ValueError):
     """A tolerance or lane that can't be applied."""
 

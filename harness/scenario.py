@@ -24,6 +24,7 @@ CHOICES = {
     "schedule": ("constant", "linear", "cosine"),
     "recompute": ("none", "full", "middle"),
     "pipeline_schedule": ("gpipe", "1f1b", "interleaved", "zero_bubble"),
+    "execution_order": ("ready", "graph"),
     "engine": ("explicit", "semi_auto", "sharding_propagation", "recursive_programming"),
 }
 _AT_LEAST = {
@@ -86,6 +87,13 @@ class Scenario:
 
     mode: str = "graph"
     """MindSpore's execution mode: ``graph`` or ``pynative``."""
+
+    graph_kernel: bool = False
+    """Whether MindSpore's compiler fuses the graph's small operators into kernels of its own."""
+
+    execution_order: str = "ready"
+    """When an operator of a graph runs on CPU: ``ready``, as soon as it can; or ``graph``, one after the other in the
+    graph's order, as GPU and Ascend always do. It is slower there and frees memory sooner."""
 
     optimizer: str = "adamw"
     """``adamw`` (decoupled decay, bias-corrected moments) or ``sgd``."""
@@ -157,8 +165,9 @@ class Scenario:
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
                 raise ScenarioError(f"{name} must be a finite number of at least 0, not {value!r}")
             object.__setattr__(self, name, float(value))
-        if not isinstance(self.fused_reduction, bool):
-            raise ScenarioError(f"fused_reduction must be True or False, not {self.fused_reduction!r}")
+        for name in ("fused_reduction", "graph_kernel"):
+            if not isinstance(getattr(self, name), bool):
+                raise ScenarioError(f"{name} must be True or False, not {getattr(self, name)!r}")
         for name in ("model", "data", "strategy"):
             if not isinstance(getattr(self, name), str):
                 raise ScenarioError(f"{name} must be a text, not {getattr(self, name)!r}")
@@ -195,6 +204,12 @@ class Scenario:
         self._check_pipeline()
         if not self.fused_reduction and self.layout.dp == 1:
             raise ScenarioError("fused_reduction=False and layout.dp=1 disagree: there is nothing to reduce")
+        if self.mode != "graph" and self.execution_order == "graph":
+            raise ScenarioError(
+                f"execution_order='graph' and mode={self.mode!r} disagree: without a graph there is no order to keep"
+            )
+        if self.mode != "graph" and self.graph_kernel:
+            raise ScenarioError(f"graph_kernel=True and mode={self.mode!r} disagree: it fuses what is in a graph")
         if self.warmup_steps > self.steps:
             raise ScenarioError(f"warmup_steps={self.warmup_steps} and steps={self.steps} disagree: it would never end")
         if self.eval_every and not self.eval_sequences:

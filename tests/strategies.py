@@ -29,6 +29,8 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     rate = st.floats(0, 10, allow_nan=False)
     choices = {name: draw(st.sampled_from(choices)) for name, choices in CHOICES.items()}
     choices["engine"] = "explicit"
+    in_graph = choices["mode"] == "graph"
+    choices["execution_order"] = choices["execution_order"] if in_graph else "ready"
     choices["pipeline_schedule"] = draw(st.sampled_from(["gpipe", "1f1b", "zero_bubble"])) if layout.pp > 1 else "1f1b"
     return Scenario(
         model=model,
@@ -49,5 +51,6 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         eval_sequences=eval_sequences,
         samples=draw(st.integers(0, 64)),
         sample_tokens=draw(st.integers(1, 256)),
+        graph_kernel=draw(st.booleans()) if in_graph else False,
         **choices,
     )

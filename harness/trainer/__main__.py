@@ -28,7 +28,13 @@ def main(folder: Path) -> None:
     sys.path.insert(0, request.root)
     scenario = Scenario.from_dict(request.scenario)
     ms.set_context(mode=ms.GRAPH_MODE if scenario.mode == "graph" else ms.PYNATIVE_MODE)
+    if scenario.graph_kernel:
+        ms.set_context(enable_graph_kernel=True)
     ms.set_device(DEVICE_TARGETS[request.hardware])
+    if request.hardware == "cpu" and scenario.execution_order == "graph":
+        # With two threads to dispatch operators MindSpore keeps their order; with one, each starts the first that
+        # waits for it, and a weight's gradient may come last of all.
+        ms.runtime.dispatch_threads_num(2)
     ms.set_seed(scenario.seed)
     rank, groups = 0, Groups()
     if scenario.layout.world_size > 1:

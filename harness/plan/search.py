@@ -1,0 +1,114 @@
+"""What one layout needs and costs, and which layouts of so many devices fit, best first."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from harness.errors import PlanError, ScenarioError
+from harness.layout import Layout
+from harness.plan.cost import Cost, cost
+from harness.plan.memory import Memory, memory, sizes
+from harness.plan.profile import Profile
+from harness.scenario import Scenario
+
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a scenario needs of each stage's devices, and what a step takes."""
+
+    scenario: Scenario
+    profile: Profile
+    stages: tuple[Memory, ...]
+    cost: Cost
+
+    @property
+    def fullest(self) -> Memory:
+        """Of the stage that needs most."""
+        return max(self.stages, key=lambda stage: stage.total)
+
+    @property
+    def missing(self) -> float:
+        """GiB that a device lacks; 0 where all fits."""
+        return max(0.0, self.fullest.total / GIB - self.profile.memory)
+
+
+def plan(scenario: Scenario, profile: Profile) -> Plan:
+    """Plans one scenario.
+
+    Raises:
+        PlanError: the model's sizes are not known.
+    """
+    stages = tuple(memory(scenario, stage) for stage in range(scenario.layout.pp))
+    return Plan(scenario, profile, stages, cost(scenario, profile))
+
+
+def search(scenario: Scenario, profile: Profile, devices: int) -> list[Plan]:
+    """The layouts of so many devices that fit, fastest first.
+
+    Varied are the layout, the number of micro-batches and recomputation; model, batch and everything else stay. Tensor
+    parallelism stays within a node.
+
+    Raises:
+        PlanError: no layout takes so many devices, or none fits; the message says how much the nearest lacks.
+    """
+    found = [plan(each, profile) for each in _variants(scenario, profile, devices)]
+    if not found:
+        raise PlanError(
+            f"no layout of {devices} devices divides model={scenario.model!r} and batch={scenario.batch}: change the "
+            "batch to a multiple of the replicas, or the number of devices"
+        )
+    fitting = [each for each in found if not each.missing]
+    if not fitting:
+        nearest = min(found, key=lambda each: each.missing)
+        raise PlanError(
+            f"no layout of {devices} devices fits into {profile.memory:g} GiB: {describe(nearest.scenario)} comes "
+            f"nearest and lacks {nearest.missing:.1f} GiB a device; use more devices or a smaller model"
+        )
+    return sorted(fitting, key=lambda each: (each.cost.step_time, each.fullest.total))
+
+
+def describe(scenario: Scenario) -> str:
+    """A layout in a line."""
+    layout = scenario.layout
+    parts = [f"dp {layout.dp} × tp {layout.tp} × pp {layout.pp}"]
+    if layout.optimizer_sharding:
+        parts.append("sharded optimizer")
+    if layout.pp > 1:
+        parts.append(f"{scenario.micro_batches} micro-batches")
+    if scenario.recompute != "none":
+        parts.append(f"recompute {scenario.recompute}")
+    return ", ".join(parts)
+
+
+def _variants(scenario: Scenario, profile: Profile, devices: int) -> Iterator[Scenario]:
+    layers = sizes(scenario).layers
+    for tp in _divisors(devices):
+        if tp > profile.node_devices:
+            continue
+        for pp in _divisors(devices // tp):
+            dp = devices // (tp * pp)
+            if layers % pp or scenario.batch % dp:
+                continue
+            share = scenario.batch // dp
+            for micro_batches in _divisors(share) if pp > 1 else [1]:
+                accumulations = [1] if pp > 1 else _divisors(share)
+                for accumulation in accumulations:
+                    for recompute in ("none", "full"):
+                        for sharding in (False, True) if dp > 1 else (False,):
+                            changes = {
+                                "layout": Layout(dp, tp, pp, sharding),
+                                "micro_batches": micro_batches,
+                                "accumulation": accumulation,
+                                "recompute": recompute,
+                                "pipeline_schedule": scenario.pipeline_schedule if pp > 1 else "1f1b",
+                                "chunks": scenario.chunks if pp > 1 else 1,
+                            }
+                            try:
+                                yield scenario.replace(**changes)
+                            except ScenarioError:
+                                continue
+
+
+def _divisors(number: int) -> list[int]:
+    return [d for d in range(1, number + 1) if number % d == 0]
