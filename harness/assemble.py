@@ -81,6 +81,8 @@ def assemble(
         weights=whole_weights(reports),
         events=[_from(beginning, report.events) for report in reports] if all(r.events for r in reports) else [],
         straggler="" if shared else _straggler(scenario, reports),
+        host_memory=reports[scenario.reporting_rank].host_memory,
+        warnings=sorted({warning for report in reports for warning in report.warnings}),
         oracle_perplexity=None if first.oracle_nll is None else perplexity(first.oracle_nll, 1),
         samples=[bytes(min(token, 255) for token in sample).decode("utf-8", "replace") for sample in first.samples],
     )

@@ -12,6 +12,7 @@ FAULTS = {
     "slow_step": (1.0, "every step takes this share longer"),
     "slow_rank": (2.0, "the last rank computes this share longer"),
     "memory": (64.0, "this many MiB stay allocated in MindSpore's pool"),
+    "leak": (1.0, "this many MiB of host memory are kept at each step"),
     "learning_rate": (10.0, "the learning rate is multiplied by this"),
     "dropped_reduction": (1.0, "the last rank goes on with its own, unreduced sums"),
     "nan": (3.0, "a weight turns NaN before this step"),

@@ -14,6 +14,15 @@ from harness.timeline import Event
 WARMUP_STEPS = 2
 """First steps that no time is taken from: the first compiles, the second fills caches."""
 
+MOST_VALUES = 100
+"""Times that a run's host memory is looked at; shorter runs say nothing of growth, so nobody looks."""
+
+
+def spacing(steps: int) -> int:
+    """Steps between two looks at the host memory."""
+    return max(1, steps // MOST_VALUES)
+
+
 _STRICT = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
 
 
@@ -108,6 +117,12 @@ class RankReport(BaseModel):
     events: list[Event] = Field(default_factory=list)
     """What it did when, in the last steps of a run of several ranks."""
 
+    host_memory: list[float] = Field(default_factory=list)
+    """MiB of this process and its children, at most a hundred times in a long run."""
+
+    warnings: list[str] = Field(default_factory=list)
+    """What the user should know of the model."""
+
     source: str = ""
     """File that the model's class is defined in."""
 
@@ -151,6 +166,12 @@ class Run(BaseModel):
 
     straggler: str = ""
     """Names a rank that holds the others up."""
+
+    host_memory: list[float] = Field(default_factory=list)
+    """MiB that the reporting rank and its children took, every ``host_memory_spacing`` steps."""
+
+    warnings: list[str] = Field(default_factory=list)
+    """What the user should know of the model."""
 
     oracle_perplexity: float | None = None
     samples: list[str] = Field(default_factory=list)
@@ -196,6 +217,11 @@ class Run(BaseModel):
     def typical_step_time(self) -> float:
         """Median seconds of a steady step: for ratios between two runs of one session."""
         return statistics.median(self.step_seconds[WARMUP_STEPS:])
+
+    @property
+    def host_memory_spacing(self) -> int:
+        """Steps between two values of ``host_memory``."""
+        return spacing(self.description.steps)
 
     @property
     def description(self) -> Scenario:

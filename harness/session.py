@@ -40,6 +40,10 @@ class OversubscribedWarning(UserWarning):
     """More ranks than cores: numbers are right, times are not gated."""
 
 
+class TrainingWarning(UserWarning):
+    """A model that does not train as its scenario reads."""
+
+
 class StragglerWarning(UserWarning):
     """One rank holds the others up."""
 
@@ -160,6 +164,8 @@ class Trainer:
             warnings.warn(run.oversubscribed, OversubscribedWarning, stacklevel=2)
         if run.straggler:
             warnings.warn(run.straggler, StragglerWarning, stacklevel=2)
+        for text in run.warnings:
+            warnings.warn(text, TrainingWarning, stacklevel=2)
         return run
 
     def audit(self, scenario: Scenario, target: str = "gpu") -> Run:

@@ -1,6 +1,7 @@
 """A fault planted into a real training run turns the matching metric red, and only sensible ones."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -156,3 +157,11 @@ def test_a_rank_that_dies_fails_the_test_with_its_log(project):
     assert "a rank failed: rank 0 exited with 1" in done.stdout
     assert "rank 0 wrote last:" in done.stdout
     assert str(project) not in done.stdout.partition("a rank failed")[2].partition("short test summary")[0]
+
+
+def test_a_leak_is_caught_by_the_memory_suite(tmp_path):
+    """64 KiB a step, 6 MiB in a hundred."""
+    suite = ["suites/memory/test_leak.py", "-m", "cpu", "--results", str(tmp_path), "--history", "off"]
+    done = harness(ROOT, "pytest", "-q", *suite, "--plant", "leak=0.0625")
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert re.search(r"AssertionError: [4-9]\.\d MiB in a hundred steps", done.stdout), done.stdout

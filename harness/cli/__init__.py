@@ -16,6 +16,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=N
 app.add_typer(baseline.app, name="baseline")
 app.command()(trials.calibrate)
 app.command()(trials.selftest)
+app.command()(trials.ab)
 app.command()(planning.plan)
 
 

@@ -72,3 +72,31 @@ def selftest(
     if broken:
         console.print(f"the gate does not keep {broken} of its claims on this machine")
         raise typer.Exit(1)
+
+
+def ab(
+    scenario: Annotated[str, typer.Argument(help="package.module:NAME of a scenario.")],
+    change: Annotated[list[str], typer.Option("--set", help="option=value, such as recompute=full or layout.dp=2.")],
+    pairs: Annotated[int, typer.Option("--pairs", min=2, help="Times that both are run, in turn.")] = 4,
+    share: Annotated[float, typer.Option("--share", help="Of the training data.")] = 0.01,
+    together: Annotated[bool, typer.Option("--together", help="Allow several changes at once.")] = False,
+    hardware: Hardware = "cpu",
+) -> None:
+    """Train a scenario with and without one change, in turn; compare step time, memory and loss."""
+    from harness.commands.ab import changed, paired_runs, parse_changes, shortened
+    from harness.commands.null_runs import find_scenario
+    from harness.report.ab import comparison_table, loss_table
+    from harness.report.terminal import WIDE
+
+    root = Path.cwd()
+    changes = parse_changes(change, together)
+    plain = shortened(find_scenario(scenario, root), share, root)
+    other = changed(plain, changes)
+    console = Console(highlight=False, width=WIDE)
+    console.print(f"{'; '.join(plain.differences(other))}, {pairs} pairs of {plain.steps} steps", markup=False)
+    done = []
+    for pair in paired_runs(plain, other, hardware, root, LATEST.parent / "ab", pairs):
+        done.append(pair)
+        console.print(f"pair {len(done)} of {pairs}")
+    console.print(comparison_table(done))
+    console.print(loss_table(done[0]))

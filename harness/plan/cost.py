@@ -17,7 +17,7 @@ class Traffic:
     kind: str
     calls: int
     bytes: float
-    """Of one call."""
+    """What the device gives to one call."""
 
     seconds: float
     """Of all calls."""
@@ -143,8 +143,11 @@ def _data(scenario: Scenario, profile: Profile) -> list[Traffic]:
         return []
     size = float(FLOAT32 * max(stage_parameters(scenario, stage) for stage in range(layout.pp)))
     bandwidth = _bandwidth(profile, layout.dp * layout.tp)
-    found = [("gradients", "AllReduce")] + [("optimizer sharding", "AllGather")] * layout.optimizer_sharding
-    return [
-        Traffic(purpose, kind, 1, size, ring_time(kind, size, layout.dp, bandwidth, profile.latency))
-        for purpose, kind in found
-    ]
+
+    def once(kind: str) -> float:
+        return ring_time(kind, size, layout.dp, bandwidth, profile.latency)
+
+    found = [Traffic("gradients", "AllReduce", 1, size, once("AllReduce"))]
+    if layout.optimizer_sharding:
+        found.append(Traffic("optimizer sharding", "AllGather", 1, size / layout.dp, once("AllGather")))
+    return found

@@ -31,10 +31,10 @@ def main(folder: Path) -> None:
     if scenario.graph_kernel:
         ms.set_context(enable_graph_kernel=True)
     ms.set_device(DEVICE_TARGETS[request.hardware])
-    if request.hardware == "cpu" and scenario.execution_order == "graph":
+    if request.hardware == "cpu" and scenario.mode == "graph":
         # With two threads to dispatch operators MindSpore keeps their order; with one, each starts the first that
-        # waits for it, and a weight's gradient may come last of all.
-        ms.runtime.dispatch_threads_num(2)
+        # waits for it, and a weight's gradient may come last of all. Left alone, it depends on the number of cores.
+        ms.runtime.dispatch_threads_num(2 if scenario.execution_order == "graph" else 1)
     ms.set_seed(scenario.seed)
     rank, groups = 0, Groups()
     if scenario.layout.world_size > 1:

@@ -26,6 +26,7 @@ def plant(fault: Fault, training: "Training") -> None:
         "slow_step": _slow_step,
         "slow_rank": _slow_rank,
         "memory": _memory,
+        "leak": _leak,
         "learning_rate": _learning_rate,
         "dropped_reduction": _dropped_reduction,
         "nan": _nan,
@@ -57,6 +58,16 @@ class _Poison(Callback):
             values = self.parameter.asnumpy().copy()
             values.flat[0] = np.nan
             self.parameter.set_data(Tensor(values))
+
+
+class _Leak(Callback):
+    def __init__(self, mebibytes: float) -> None:
+        super().__init__()
+        self.bytes = int(mebibytes * 2**20)
+        self.kept: list[npt.NDArray[np.uint8]] = []
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        self.kept.append(np.ones(self.bytes, np.uint8))
 
 
 class _OwnSums(nn.Cell):
@@ -97,6 +108,10 @@ def _memory(amount: float, training: "Training") -> None:
     held = ops.ones((int(amount), 2**18), ms.float32)
     held.asnumpy()
     training.held.append(held)
+
+
+def _leak(amount: float, training: "Training") -> None:
+    training.callbacks.insert(0, _Leak(amount))
 
 
 def _learning_rate(amount: float, training: "Training") -> None:

@@ -12,15 +12,22 @@ from harness.errors import ScenarioError
 from harness.launch.request import PROGRESS
 from harness.metrics.text import perplexity
 from harness.models import sizes_of
-from harness.run import Load, RankReport
+from harness.run import MOST_VALUES, Load, RankReport, spacing
 from harness.scenario import Scenario
 from harness.trainer.auto.engine import AutoEngine
 from harness.trainer.data import batches
 from harness.trainer.evaluate import Evaluator
 from harness.trainer.generate import Choose, continuations, sample_token
 from harness.trainer.load import LoadMeter
-from harness.trainer.model import Decoder, recompute
-from harness.trainer.monitors import CurveMonitor, Monitors, PerplexityMonitor, ProgressMonitor, StepTimer
+from harness.trainer.model import Decoder, batch_statistics, recompute
+from harness.trainer.monitors import (
+    CurveMonitor,
+    HostMemoryMonitor,
+    Monitors,
+    PerplexityMonitor,
+    ProgressMonitor,
+    StepTimer,
+)
 from harness.trainer.optimizer import learning_rate
 from harness.trainer.parallel.data import share
 from harness.trainer.parallel.explicit import Engine, Place
@@ -35,9 +42,12 @@ class Training:
         self.scenario = scenario
         self.rank = rank
         self.corpus = corpus.load(scenario, root)
+        self.warnings: list[str] = []
         self.engine: Engine | AutoEngine
         if scenario.engine == "explicit":
-            self.engine = Engine(build_model(scenario), scenario, Place.of(scenario, rank, groups))
+            model = build_model(scenario)
+            self.warnings = batch_statistics(model, scenario)
+            self.engine = Engine(model, scenario, Place.of(scenario, rank, groups))
         else:
             self.engine = AutoEngine(scenario, rank, root, folder)
         self.step = self.engine.step
@@ -57,6 +67,9 @@ class Training:
             monitor = PerplexityMonitor(lambda: perplexity(*evaluator()), scenario.eval_every)
             self.perplexities = monitor.curve
             self.callbacks.append(monitor)
+        self.host_memory = HostMemoryMonitor(spacing(scenario.steps))
+        if scenario.steps >= MOST_VALUES:
+            self.callbacks.append(self.host_memory)
 
     def _evaluator(self) -> Evaluator:
         assert isinstance(self.engine, Engine)
@@ -106,6 +119,8 @@ class Training:
             oracle_nll=self.corpus.oracle_nll,
             samples=self.samples(),
             load=load,
+            host_memory=self.host_memory.values,
+            warnings=self.warnings,
             source=str(self.engine.source),
         )
 

@@ -8,6 +8,7 @@ import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
 from harness.models import ModelConfig
+from harness.scenario import Scenario
 
 Initial = Callable[..., Tensor]
 """Standard deviation, then the sizes of each axis → normally distributed initial values."""
@@ -191,6 +192,19 @@ def recomputed_blocks(model: nn.Cell, which: str) -> list[nn.Cell]:
     if which == "none":
         return []
     return list(model.blocks)[1:-1] if which == "middle" else list(model.blocks)
+
+
+def batch_statistics(model: nn.Cell, scenario: Scenario) -> list[str]:
+    """Warns of Cells that normalize over rows, where the rows of an update are not all in one place."""
+    parts = {"accumulation": scenario.accumulation, "layout.dp": scenario.layout.dp}
+    split = " × ".join(f"{name}={count}" for name, count in parts.items() if count > 1)
+    found = [name for name, cell in model.cells_and_names() if "BatchNorm" in type(cell).__name__]
+    if not split or not found:
+        return []
+    return [
+        f"{', '.join(found[:3])} of model={scenario.model!r} normalizes over the rows of a part: with {split} it does "
+        "not train what the whole batch would; use LayerNorm or RMSNorm, which look at one row at a time"
+    ]
 
 
 def recompute(model: nn.Cell, which: str) -> None:

@@ -2,10 +2,12 @@
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from mindspore import Tensor
 from mindspore.train import Callback, RunContext
 
@@ -46,6 +48,27 @@ class StepTimer(Callback):
         outputs = run_context.original_args().net_outputs
         _number(outputs[0] if isinstance(outputs, tuple | list) else outputs)
         self.step_seconds.append(time.perf_counter() - self._start)
+
+
+class HostMemoryMonitor(Callback):
+    """MiB of this process and its children, every few steps."""
+
+    def __init__(self, every: int) -> None:
+        super().__init__()
+        self.every = every
+        self.values: list[float] = []
+        self._process = psutil.Process()
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        """Looks where the step is one of those asked for."""
+        if run_context.original_args().cur_step_num % self.every:
+            return
+        total = 0
+        for process in (self._process, *self._process.children(recursive=True)):
+            # A worker may end between being listed and being looked at.
+            with suppress(psutil.NoSuchProcess):
+                total += process.memory_info().rss
+        self.values.append(total / 2**20)
 
 
 class PerplexityMonitor(Callback):

@@ -3,14 +3,15 @@
 import mindspore as ms
 import numpy as np
 import pytest
-from mindspore import Tensor
+from mindspore import Tensor, nn
 
+from harness import Layout, Scenario
 from harness.corpus import IGNORED
 from harness.models import PRESETS, ModelConfig
 from harness.trainer.evaluate import Evaluator
 from harness.trainer.generate import NextLogits, continuations, sample_token
 from harness.trainer.loss import TokenLoss
-from harness.trainer.model import Decoder
+from harness.trainer.model import Decoder, batch_statistics
 
 CONFIG = ModelConfig(layers=2, width=16, heads=2, feed_forward=24)
 RANDOM = np.random.default_rng(3)
@@ -104,3 +105,16 @@ def test_seeds_give_other_models():
     one, other = (Decoder(CONFIG, 8, seed).embedding.weight.asnumpy() for seed in (0, 1))
     assert not np.array_equal(one, other)
     assert ms.get_context("mode") == ms.PYNATIVE_MODE
+
+
+@pytest.mark.parametrize(
+    ("changes", "named"),
+    [({"accumulation": 4}, "accumulation=4"), ({"layout": Layout(dp=2)}, "layout.dp=2"), ({}, None)],
+)
+def test_a_norm_over_rows_is_named_where_rows_are_split(changes, named):
+    scenario = Scenario(model="mine:model", batch=8, **changes)
+    (warning,) = batch_statistics(nn.SequentialCell(nn.Dense(4, 4), nn.BatchNorm1d(4)), scenario) or [None]
+    assert (warning is None) == (named is None)
+    if named:
+        assert f"1 of model='mine:model' normalizes over the rows of a part: with {named} it does not" in warning
+    assert batch_statistics(nn.SequentialCell(nn.Dense(4, 4), nn.LayerNorm([4])), scenario) == []

@@ -1,5 +1,8 @@
 """Monitors hung into MindSpore's own ``Model.train``."""
 
+import subprocess
+import sys
+
 import mindspore as ms
 import mindspore.dataset as ds
 import numpy as np
@@ -7,7 +10,14 @@ import pytest
 from mindspore import nn
 from mindspore.train import Model
 
-from harness.trainer.monitors import CurveMonitor, Monitors, PerplexityMonitor, ProgressMonitor, StepTimer
+from harness.trainer.monitors import (
+    CurveMonitor,
+    HostMemoryMonitor,
+    Monitors,
+    PerplexityMonitor,
+    ProgressMonitor,
+    StepTimer,
+)
 
 
 def test_monitors_work_under_model_train(tmp_path):
@@ -43,3 +53,21 @@ def test_our_loop_hands_over_every_output():
         "update_norm": [0.1] * 2,
         "learning_rate": [1e-3] * 2,
     }
+
+
+def test_host_memory_is_that_of_the_process_and_its_children():
+    """A child that holds 64 MiB for a while, looked at every second step."""
+    memory = HostMemoryMonitor(every=2)
+    monitors = Monitors([memory], steps=6)
+    code = "held = bytearray(b'x') * 2**26; print('ready', flush=True); input()"
+    for step in range(1, 7):
+        monitors.begin_step(step)
+        if step == 3:
+            child = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            child.stdout.readline()
+        monitors.end_step((1.0,))
+        if step == 4:
+            child.communicate(b"\n")
+    assert len(memory.values) == 3
+    assert memory.values[1] - memory.values[0] > 60
+    assert memory.values[1] - memory.values[2] > 60

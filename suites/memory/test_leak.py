@@ -1,0 +1,21 @@
+"""Long runs take no more memory than short ones."""
+
+from fixtures.scenarios import SHORT
+from harness import hardware
+from harness.metrics.growth import growth
+from harness.run import MOST_VALUES
+
+LONG = SHORT.replace(steps=300, sequence=32, eval_sequences=0)
+
+
+@hardware("cpu", "gpu", "ascend")
+def test_three_hundred_steps_leave_the_host_memory_flat(trainer):
+    """Feature: host memory of the rank and its children, every third step; its slope by Theil and Sen.
+
+    Expectation: flat. The lower end of the slope's interval stays under 2 MiB in a hundred steps, the first third left
+    out, in which caches fill; keeping one batch a step alone would be more than 3.
+    """
+    run = trainer.run(LONG)
+    values = run.host_memory[MOST_VALUES // 3 :]
+    found = growth(values, run.host_memory_spacing)
+    assert 100 * found.low < 2, f"{100 * found.slope:.1f} MiB in a hundred steps, {values[0]:.0f} to {values[-1]:.0f}"
