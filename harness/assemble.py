@@ -9,8 +9,8 @@ from harness.errors import Undefined
 from harness.metrics.speed import steady_step_time, step_flops, throughput
 from harness.metrics.text import distinct_n, perplexity, repetition_ratio
 from harness.models import sizes_of
-from harness.run import WARMUP_STEPS, Held, Load, RankReport, Run, Weights
-from harness.scenario import Scenario
+from harness.run import Held, Load, RankReport, Run, Weights
+from harness.scenario import WARMUP_STEPS, Scenario
 from harness.schedule import schedule_of
 from harness.timeline import Event, exposure, median_idle, replayed, slowest, steps_of, within
 
@@ -52,6 +52,11 @@ def assemble(
     if sent:
         values.add("communication_calls", lambda: max(len(calls) for calls in sent))
         values.add("communication_volume", lambda: max(sum(size for _, size in calls) for calls in sent) / 2**20)
+    operators = reports[scenario.reporting_rank].operators
+    if operators:
+        values.add("operator_calls", lambda: sum(each.calls for each in operators))
+        for name, kind in (("cast_calls", "Cast"), ("transpose_calls", "Transpose")):
+            values.add(name, lambda kind=kind: sum(each.calls for each in operators if each.kind == kind))
     if len(reports) > 1:
         if any(report.held for report in reports):
             values.add("diverged_replicas", lambda: diverged(reports))
@@ -82,6 +87,7 @@ def assemble(
         events=[_from(beginning, report.events) for report in reports] if all(r.events for r in reports) else [],
         straggler="" if shared else _straggler(scenario, reports),
         host_memory=reports[scenario.reporting_rank].host_memory,
+        operators=reports[scenario.reporting_rank].operators,
         warnings=sorted({warning for report in reports for warning in report.warnings}),
         oracle_perplexity=None if first.oracle_nll is None else perplexity(first.oracle_nll, 1),
         samples=[bytes(min(token, 255) for token in sample).decode("utf-8", "replace") for sample in first.samples],

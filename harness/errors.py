@@ -17,6 +17,10 @@ class LaunchError(HarnessError):
     """Ranks that could not be started, failed, or did not finish in time."""
 
 
+class ProfileError(HarnessError):
+    """A profiler's folder that is not there, is another's, or is damaged."""
+
+
 class PlanError(HarnessError, ValueError):
     """A hardware profile that can't be used, or a layout that can't be planned."""
 

@@ -8,11 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from harness.environment import Environment
 from harness.errors import Undefined
 from harness.metrics.sketch import distance
-from harness.scenario import Scenario
+from harness.profiling import Operator
+from harness.scenario import WARMUP_STEPS, Scenario
 from harness.timeline import Event
-
-WARMUP_STEPS = 2
-"""First steps that no time is taken from: the first compiles, the second fills caches."""
 
 MOST_VALUES = 100
 """Times that a run's host memory is looked at; shorter runs say nothing of growth, so nobody looks."""
@@ -120,6 +118,9 @@ class RankReport(BaseModel):
     host_memory: list[float] = Field(default_factory=list)
     """MiB of this process and its children, at most a hundred times in a long run."""
 
+    operators: list[Operator] = Field(default_factory=list)
+    """Of a step, slowest kind first, where steps were profiled."""
+
     warnings: list[str] = Field(default_factory=list)
     """What the user should know of the model."""
 
@@ -169,6 +170,9 @@ class Run(BaseModel):
 
     host_memory: list[float] = Field(default_factory=list)
     """MiB that the reporting rank and its children took, every ``host_memory_spacing`` steps."""
+
+    operators: list[Operator] = Field(default_factory=list)
+    """Of a step of the reporting rank, slowest kind first, where steps were profiled."""
 
     warnings: list[str] = Field(default_factory=list)
     """What the user should know of the model."""

@@ -40,8 +40,13 @@ _AT_LEAST = {
     "eval_sequences": 0,
     "samples": 0,
     "sample_tokens": 1,
+    "profiled_steps": 0,
 }
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+WARMUP_STEPS = 2
+"""First steps that no time is taken from: the first compiles, the second fills caches."""
 
 
 @dataclass(frozen=True)
@@ -144,6 +149,9 @@ class Scenario:
     sample_tokens: int = 64
     """Tokens of each sampled continuation."""
 
+    profiled_steps: int = 0
+    """Steps after the warm-up under MindSpore's profiler, which counts operators and slows them; 0 profiles none."""
+
     def __post_init__(self) -> None:
         self._check_types()
         self._check_values()
@@ -217,6 +225,11 @@ class Scenario:
         if self.eval_every > self.steps:
             raise ScenarioError(
                 f"eval_every={self.eval_every} and steps={self.steps} disagree: it would never evaluate"
+            )
+        if self.profiled_steps and WARMUP_STEPS + self.profiled_steps > self.steps:
+            raise ScenarioError(
+                f"profiled_steps={self.profiled_steps} and steps={self.steps} disagree: {WARMUP_STEPS} steps of "
+                "warm-up come first"
             )
         self._check_cuts()
         self._check_engine()

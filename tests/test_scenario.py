@@ -56,6 +56,7 @@ def test_defaults_are_pinned():
         "eval_sequences": 128,
         "samples": 0,
         "sample_tokens": 64,
+        "profiled_steps": 0,
     }
     assert Scenario(steps=21).hash == "4f18a8496dc35897"
 
@@ -108,6 +109,7 @@ def test_is_frozen():
         ({"execution_order": "random"}, "execution_order='random' is unknown; choose one of ready, graph"),
         ({"execution_order": "graph", "mode": "pynative"}, "without a graph there is no order to keep"),
         ({"graph_kernel": True, "mode": "pynative"}, "graph_kernel=True and mode='pynative' disagree"),
+        ({"profiled_steps": 9, "steps": 10}, "profiled_steps=9 and steps=10 disagree: 2 steps of warm-up come first"),
         ({"graph_kernel": "yes"}, "graph_kernel must be True or False, not 'yes'"),
         ({"fused_reduction": 1}, "fused_reduction must be True or False, not 1"),
         ({"fused_reduction": False}, "fused_reduction=False and layout.dp=1 disagree"),

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from harness.cli import baseline, planning, trials
+from harness.cli import baseline, reading, trials
 from harness.cli.places import BASELINES, LATEST
 from harness.errors import HarnessError, HistoryError
 
@@ -17,7 +17,8 @@ app.add_typer(baseline.app, name="baseline")
 app.command()(trials.calibrate)
 app.command()(trials.selftest)
 app.command()(trials.ab)
-app.command()(planning.plan)
+app.command()(reading.plan)
+app.command()(reading.profile)
 
 
 def main() -> None:

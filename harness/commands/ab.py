@@ -10,8 +10,8 @@ from harness import corpus
 from harness.errors import ScenarioError
 from harness.launch.code import Code
 from harness.measure import measure
-from harness.run import WARMUP_STEPS, Run
-from harness.scenario import Scenario
+from harness.run import Run
+from harness.scenario import WARMUP_STEPS, Scenario
 
 SHARE = 0.01
 """Of the training split."""

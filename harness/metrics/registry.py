@@ -117,6 +117,12 @@ _COUNTS = (
            description="Operators of the graph that cut a tensor anew because the next one needs it otherwise."),
     Metric("graph_unexplained_operators", "", "lower", "numeric", 0.0, digits="integer",
            description="Communication operators of the graph that nothing in the layout asks for."),
+    Metric("operator_calls", "", "lower", "numeric", 0.0, digits="float64",
+           description="Operators that a step calls, where steps were profiled."),
+    Metric("cast_calls", "", "lower", "numeric", 0.0, digits="float64",
+           description="Those of them that change a type."),
+    Metric("transpose_calls", "", "lower", "numeric", 0.0, digits="float64",
+           description="Those of them that reorder axes."),
     Metric("peak_memory", "MiB", "lower", "numeric", 0.05, 2.0, digits="float64",
            description="Largest peak of MindSpore's memory pool over the ranks; on CPU in steps of 1 MiB."),
 )

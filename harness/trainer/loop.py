@@ -32,6 +32,7 @@ from harness.trainer.optimizer import learning_rate
 from harness.trainer.parallel.data import share
 from harness.trainer.parallel.explicit import Engine, Place
 from harness.trainer.parallel.groups import Groups
+from harness.trainer.profiler import StepProfiler
 from harness.trainer.resolve import user_function
 
 
@@ -68,6 +69,9 @@ class Training:
             self.perplexities = monitor.curve
             self.callbacks.append(monitor)
         self.host_memory = HostMemoryMonitor(spacing(scenario.steps))
+        self.profiler = StepProfiler(folder / f"profile-{rank}", scenario.profiled_steps)
+        if scenario.profiled_steps:
+            self.callbacks.append(self.profiler)
         if scenario.steps >= MOST_VALUES:
             self.callbacks.append(self.host_memory)
 
@@ -120,6 +124,7 @@ class Training:
             samples=self.samples(),
             load=load,
             host_memory=self.host_memory.values,
+            operators=self.profiler.operators(),
             warnings=self.warnings,
             source=str(self.engine.source),
         )

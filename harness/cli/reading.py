@@ -1,4 +1,4 @@
-"""``harness plan``: what a layout would need and cost."""
+"""Commands that run nothing: plans of layouts, and profiles of runs that were."""
 
 import json
 from pathlib import Path
@@ -32,3 +32,21 @@ def plan(
         for table in (report.memory_table, report.time_table, report.traffic_table):
             console.print(table(found[0]))
     console.print(report.CAVEAT, markup=False)
+
+
+def profile(
+    folder: Annotated[Path, typer.Argument(help="What mindspore.profiler left, or a run's folder.")],
+    steps: Annotated[int, typer.Option("--steps", min=1, help="Steps that were profiled.")] = 1,
+    top: Annotated[int, typer.Option("--top", min=1, help="Operators that are shown.")] = 10,
+) -> None:
+    """Show the operators that a step calls, and where its time goes where the hardware reports it."""
+    from harness.commands.profile import read_profile
+    from harness.report.profile import profile_tables, step_table
+    from harness.report.terminal import WIDE
+
+    found = read_profile(folder, steps)
+    console = Console(highlight=False, width=WIDE)
+    for table in profile_tables(found.operators, top):
+        console.print(table)
+    if found.steps:
+        console.print(step_table(found.steps, found.shares))
