@@ -14,6 +14,9 @@ from harness.scenario import WARMUP_STEPS, Scenario
 from harness.schedule import schedule_of
 from harness.timeline import Event, exposure, median_idle, replayed, slowest, steps_of, within
 
+STARVED = 0.3
+"""Share of the time that training must wait for its rows for the data pipeline to be named."""
+
 STRAGGLING = 1.5
 """How many times as long as the fastest of its kind a rank must compute to be named."""
 
@@ -37,6 +40,8 @@ def assemble(
     loads = [report.load for report in reports if report.load is not None]
     values = _Values()
     _speed(values, scenario, seconds)
+    if any(report.data_seconds for report in reports):
+        values.add("data_wait", lambda: waiting(reports))
     _text(values, scenario, first)
     if any(report.held for report in reports):
         values.add("parameters", lambda: sum({(h.name, h.shard): h.size for r in reports for h in r.held}.values()))
@@ -85,6 +90,7 @@ def assemble(
         oversubscribed=shared,
         weights=whole_weights(reports),
         events=[_from(beginning, report.events) for report in reports] if all(r.events for r in reports) else [],
+        starved=_starved(reports),
         straggler="" if shared else _straggler(scenario, reports),
         host_memory=reports[scenario.reporting_rank].host_memory,
         operators=reports[scenario.reporting_rank].operators,
@@ -100,6 +106,36 @@ def oversubscribed(scenario: Scenario, host: Host) -> str:
     if host.hardware != "cpu" or ranks <= host.cores:
         return ""
     return f"{ranks} ranks share {host.cores} cores: its times say how long they wait for one"
+
+
+def waiting(reports: list[RankReport]) -> float:
+    """Share of the steady time in which the rank that waits most waits for its rows.
+
+    Raises:
+        Undefined: no steady step was timed.
+    """
+    shares = []
+    for report in reports:
+        waited = math.fsum(report.data_seconds[WARMUP_STEPS:])
+        both = waited + math.fsum(report.step_seconds[WARMUP_STEPS:])
+        if both > 0:
+            shares.append(waited / both)
+    if not shares:
+        raise Undefined("no steady step was timed, so nobody knows how long it waited for its rows")
+    return max(shares)
+
+
+def _starved(reports: list[RankReport]) -> str:
+    try:
+        share = waiting(reports)
+    except Undefined:
+        return ""
+    if share < STARVED:
+        return ""
+    return (
+        f"the data pipeline is the bottleneck: training waits for its rows for {share:.0%} of the time; use more "
+        "data_workers, or prepare the data beforehand"
+    )
 
 
 def diverged(reports: list[RankReport]) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from harness.augment import mask, shuffle_sentences
 from harness.errors import DataError
 from harness.scenario import Scenario
 
@@ -62,6 +63,7 @@ def load(scenario: Scenario, root: Path) -> Corpus:
     except OSError as error:
         raise DataError(f"data={scenario.data!r} can't be read: {error.strerror}; name an existing text file") from None
     windows = _windows(content, scenario.sequence)
+    # What is held out stays as it is written, so that evaluations compare.
     is_held_out = np.arange(len(windows)) % HELD_OUT_EVERY == HELD_OUT_EVERY - 1
     if not is_held_out.any():
         least = HELD_OUT_EVERY * scenario.sequence + 1
@@ -70,7 +72,15 @@ def load(scenario: Scenario, root: Path) -> Corpus:
             f"needs {least}: use a longer text or a shorter sequence"
         )
     digest = hashlib.sha256(content).hexdigest()[:16]
-    return Corpus(windows[~is_held_out], windows[is_held_out], f"text-{digest}")
+    train = windows[~is_held_out]
+    if scenario.shuffle_sentences:
+        text = train[:, :-1].astype(np.uint8).tobytes().decode("utf-8", "ignore")
+        train = _windows(shuffle_sentences(text, scenario.seed).encode(), scenario.sequence)
+    return Corpus(_masked(train, scenario), windows[is_held_out], f"text-{digest}")
+
+
+def _masked(windows: Tokens, scenario: Scenario) -> Tokens:
+    return mask(windows, scenario.masking, scenario.seed, IGNORED) if scenario.masking else windows
 
 
 def _wheel_prose() -> Path:
@@ -137,7 +147,7 @@ def _markov(scenario: Scenario) -> Corpus:
     length = scenario.sequence + 1
     train = source.draw(scenario.steps * scenario.batch, length, seed=2 * scenario.seed)
     held_out = source.draw(max(1, scenario.eval_sequences, scenario.samples), length, seed=2 * scenario.seed + 1)
-    return Corpus(train, held_out, f"markov-{len(source.transitions)}", source.nll(held_out))
+    return Corpus(_masked(train, scenario), held_out, f"markov-{len(source.transitions)}", source.nll(held_out))
 
 
 def updates_per_epoch(windows: int, batch: int) -> int:

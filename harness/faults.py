@@ -11,6 +11,7 @@ from harness.scenario import Scenario
 FAULTS = {
     "slow_step": (1.0, "every step takes this share longer"),
     "slow_rank": (2.0, "the last rank computes this share longer"),
+    "slow_data": (0.1, "every batch comes this many seconds later"),
     "memory": (64.0, "this many MiB stay allocated in MindSpore's pool"),
     "leak": (1.0, "this many MiB of host memory are kept at each step"),
     "learning_rate": (10.0, "the learning rate is multiplied by this"),

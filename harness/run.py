@@ -86,6 +86,9 @@ class RankReport(BaseModel):
     """Parameters after training."""
 
     step_seconds: list[float]
+    data_seconds: list[float] = Field(default_factory=list)
+    """How long each step's rows took to come; no part of ``step_seconds``."""
+
     curves: dict[str, list[float]]
     """One value a step, except ``perplexity_curve``: one an evaluation."""
 
@@ -164,6 +167,9 @@ class Run(BaseModel):
 
     events: list[list[Event]] = Field(default_factory=list)
     """What each rank did when, in the last steps of a run of several ranks."""
+
+    starved: str = ""
+    """Says so where training waits for its data."""
 
     straggler: str = ""
     """Names a rank that holds the others up."""

@@ -41,9 +41,16 @@ _AT_LEAST = {
     "samples": 0,
     "sample_tokens": 1,
     "profiled_steps": 0,
+    "data_workers": 1,
 }
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
+
+MOST_MASKED = 0.15
+"""Share of masked tokens; a larger one leaves too little to learn from."""
+
+CODE = {".c", ".cc", ".cpp", ".cu", ".go", ".h", ".hpp", ".ipynb", ".java", ".js", ".json", ".py", ".rs", ".sh", ".ts"}
+"""Endings of files whose lines mean something in their order alone."""
 
 WARMUP_STEPS = 2
 """First steps that no time is taken from: the first compiles, the second fills caches."""
@@ -65,6 +72,18 @@ class Scenario:
     data: str = "text"
     """``text`` (the prose that MindSpore's wheel ships), ``text:FILE`` (UTF-8, relative to the project), or
     ``markov`` (a synthetic source of known entropy)."""
+
+    masking: float = 0.0
+    """Share of training tokens, at most 0.15, that are neither shown nor asked for; drawn anew for each seed."""
+
+    shuffle_sentences: bool = False
+    """Whether the training text's sentences change places within their paragraphs; not for code."""
+
+    data_workers: int = 1
+    """Workers that fetch rows; their number changes no order."""
+
+    data_processes: bool = False
+    """Whether the workers are processes, not threads."""
 
     steps: int = 20
     """Optimizer updates."""
@@ -166,14 +185,14 @@ class Scenario:
             value = getattr(self, name)
             if value not in choices:
                 raise ScenarioError(f"{name}={value!r} is unknown; choose one of {', '.join(choices)}")
-        for name in ("learning_rate", "weight_decay", "clip_norm"):
+        for name in ("learning_rate", "weight_decay", "clip_norm", "masking"):
             value = getattr(self, name)
             if value is None and name == "clip_norm":
                 continue
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
                 raise ScenarioError(f"{name} must be a finite number of at least 0, not {value!r}")
             object.__setattr__(self, name, float(value))
-        for name in ("fused_reduction", "graph_kernel"):
+        for name in ("fused_reduction", "graph_kernel", "shuffle_sentences", "data_processes"):
             if not isinstance(getattr(self, name), bool):
                 raise ScenarioError(f"{name} must be True or False, not {getattr(self, name)!r}")
         for name in ("model", "data", "strategy"):
@@ -191,6 +210,14 @@ class Scenario:
             raise ScenarioError(f"model={self.model!r} is neither a preset nor 'package.module:function'; {hint}")
         if self.data not in ("text", "markov") and not (self.data.startswith("text:") and len(self.data) > 5):
             raise ScenarioError(f"data={self.data!r} is unknown; use 'text', 'text:FILE' or 'markov'")
+        if self.masking > MOST_MASKED:
+            raise ScenarioError(
+                f"masking={self.masking:g} hides too much to learn from; use at most {MOST_MASKED}, usually 0.05 to 0.1"
+            )
+        if self.shuffle_sentences and (self.data == "markov" or PurePosixPath(self.data).suffix.lower() in CODE):
+            raise ScenarioError(
+                f"shuffle_sentences=True and data={self.data!r} disagree: it has no sentences, its order is its meaning"
+            )
         for name, file in (("data", self.data.partition(":")[2]), ("strategy", self.strategy)):
             path = PurePosixPath(file)
             if path.is_absolute() or ".." in path.parts:

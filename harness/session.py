@@ -44,6 +44,10 @@ class TrainingWarning(UserWarning):
     """A model that does not train as its scenario reads."""
 
 
+class StarvedWarning(UserWarning):
+    """Training that waits for its data."""
+
+
 class StragglerWarning(UserWarning):
     """One rank holds the others up."""
 
@@ -164,6 +168,8 @@ class Trainer:
             warnings.warn(run.oversubscribed, OversubscribedWarning, stacklevel=2)
         if run.straggler:
             warnings.warn(run.straggler, StragglerWarning, stacklevel=2)
+        if run.starved:
+            warnings.warn(run.starved, StarvedWarning, stacklevel=2)
         for text in run.warnings:
             warnings.warn(text, TrainingWarning, stacklevel=2)
         return run

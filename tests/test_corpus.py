@@ -108,3 +108,19 @@ def test_evenly_spaced_takes_distinct_windows_from_both_ends(total, count):
     assert taken[0] == 0
     if count > 1:
         assert taken[-1] == total - 1
+
+
+def test_what_changes_training_text_leaves_the_held_out_split(tmp_path):
+    (tmp_path / "prose.txt").write_text("One is here. Two is there! Is three? " * 60)
+    plain, masked, shuffled = (
+        corpus.load(Scenario(data="text:prose.txt", sequence=16, **changes), tmp_path)
+        for changes in ({}, {"masking": 0.1}, {"shuffle_sentences": True})
+    )
+    for changed in (masked, shuffled):
+        assert (changed.held_out == plain.held_out).all()
+        assert changed.digest == plain.digest
+    hidden = masked.train == corpus.IGNORED
+    assert 0.05 < hidden.mean() < 0.15
+    assert (masked.train[~hidden] == plain.train[~hidden]).all()
+    assert len(shuffled.train) == pytest.approx(len(plain.train), abs=1)
+    assert (shuffled.train[:50] != plain.train[:50]).any()

@@ -212,3 +212,17 @@ def test_communication_is_that_of_the_busiest_rank():
     found = run(report(0, collectives=calls[:1]), report(1, collectives=calls))
     assert (found["communication_calls"], found["communication_volume"]) == (2, 1.5)
     assert "communication_calls" not in run(report(0, collectives=[]), report(1, collectives=[])).metrics
+
+
+@pytest.mark.parametrize(("waited", "share"), [(0.0, 0.0), (0.025, 0.2), (0.3, 0.75)])
+def test_the_rank_that_waits_most_for_its_rows_says_how_long(waited, share):
+    """Steps of 0.1 s; the first two waits are warm-up."""
+    reports = [
+        report(rank, step_seconds=[9.0, 9.0, 0.1, 0.1], data_seconds=[5.0, 5.0, late, late])
+        for rank, late in enumerate((0.0, waited))
+    ]
+    found = assemble(SCENARIO.replace(steps=4), HOST, reports)
+    assert found["data_wait"] == pytest.approx(share)
+    assert bool(found.starved) == (share >= 0.3)
+    if found.starved:
+        assert "waits for its rows for 75% of the time" in found.starved

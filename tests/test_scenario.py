@@ -57,6 +57,10 @@ def test_defaults_are_pinned():
         "samples": 0,
         "sample_tokens": 64,
         "profiled_steps": 0,
+        "masking": 0.0,
+        "shuffle_sentences": False,
+        "data_workers": 1,
+        "data_processes": False,
     }
     assert Scenario(steps=21).hash == "4f18a8496dc35897"
 
@@ -110,6 +114,11 @@ def test_is_frozen():
         ({"execution_order": "graph", "mode": "pynative"}, "without a graph there is no order to keep"),
         ({"graph_kernel": True, "mode": "pynative"}, "graph_kernel=True and mode='pynative' disagree"),
         ({"profiled_steps": 9, "steps": 10}, "profiled_steps=9 and steps=10 disagree: 2 steps of warm-up come first"),
+        ({"masking": 0.2}, "masking=0.2 hides too much to learn from; use at most 0.15"),
+        ({"masking": -0.1}, "masking must be a finite number of at least 0"),
+        ({"data": "text:src/model.py", "shuffle_sentences": True}, "it has no sentences, its order is its meaning"),
+        ({"data": "markov", "shuffle_sentences": True}, "data='markov' disagree: it has no sentences"),
+        ({"data_workers": 0}, "data_workers must be a whole number of at least 1"),
         ({"graph_kernel": "yes"}, "graph_kernel must be True or False, not 'yes'"),
         ({"fused_reduction": 1}, "fused_reduction must be True or False, not 1"),
         ({"fused_reduction": False}, "fused_reduction=False and layout.dp=1 disagree"),

@@ -28,10 +28,16 @@ def batches(scenario: Scenario, windows: Tokens, order: npt.NDArray[np.int64]) -
     """This rank's batches, one an update.
 
     Args:
-        scenario: gives the number of replicas.
+        scenario: gives the workers.
         windows: (windows, sequence + 1) of the training split.
         order: (steps, rows of this rank) indices.
     """
     rows = _Rows(windows, order.reshape(-1))
-    dataset = ds.GeneratorDataset(rows, ["windows"], sampler=ds.SequentialSampler(), num_parallel_workers=1)
+    dataset = ds.GeneratorDataset(
+        rows,
+        ["windows"],
+        sampler=ds.SequentialSampler(),
+        num_parallel_workers=scenario.data_workers,
+        python_multiprocessing=scenario.data_processes,
+    )
     return dataset.batch(order.shape[1], drop_remainder=True)

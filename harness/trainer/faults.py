@@ -3,12 +3,13 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import mindspore as ms
 import numpy as np
 import numpy.typing as npt
 from mindspore import Tensor, nn, ops
+from mindspore.dataset import Dataset
 from mindspore.train import Callback, RunContext
 
 from harness.faults import Fault
@@ -25,6 +26,7 @@ def plant(fault: Fault, training: "Training") -> None:
     {
         "slow_step": _slow_step,
         "slow_rank": _slow_rank,
+        "slow_data": _slow_data,
         "memory": _memory,
         "leak": _leak,
         "learning_rate": _learning_rate,
@@ -102,6 +104,19 @@ def _slow_rank(amount: float, training: "Training") -> None:
                 time.sleep(amount * (time.perf_counter() - start))
 
     recorder.span = span  # type: ignore[method-assign]
+
+
+def _slow_data(amount: float, training: "Training") -> None:
+    healthy = training.batches
+
+    def late(*arguments: Any) -> Dataset:
+        def rows(windows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+            time.sleep(amount)
+            return windows
+
+        return healthy(*arguments).map(rows, ["windows"])
+
+    training.batches = late
 
 
 def _memory(amount: float, training: "Training") -> None:

@@ -1,10 +1,13 @@
 """The training loop of one rank: builds what the scenario names, trains, evaluates, samples, and reports."""
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import mindspore as ms
 from mindspore import Tensor, nn
+from mindspore.dataset import Dataset
 from mindspore.train import Callback
 
 from harness import corpus
@@ -58,6 +61,8 @@ class Training:
         self.timer = StepTimer()
         self.callbacks: list[Callback] = [self.curves, self.timer]
         self.held: list[Tensor] = []
+        self.batches: Callable[..., Dataset] = batches
+        self.data_seconds: list[float] = []
         if rank == scenario.reporting_rank:
             self.callbacks.append(ProgressMonitor(folder / PROGRESS))
         # Every rank evaluates, so that none waits inside a timed step for one that does.
@@ -88,10 +93,10 @@ class Training:
         if scenario.engine == "explicit":
             replica = scenario.layout.position(self.rank)[1]
             own = share(order.T, scenario.layout.dp, replica).T
-        dataset = batches(scenario, self.corpus.train, own)
+        dataset = self.batches(scenario, self.corpus.train, own)
         meter = LoadMeter()
         monitors = Monitors(self.callbacks, scenario.steps)
-        for step, (windows,) in enumerate(dataset.create_tuple_iterator(num_epochs=1), start=1):
+        for step, (windows,) in enumerate(self.waited_for(dataset.create_tuple_iterator(num_epochs=1)), start=1):
             monitors.begin_step(step)
             rate = self.rate(step)
             monitors.end_step((*self.step(windows, rate, step), rate))
@@ -99,6 +104,18 @@ class Training:
         if isinstance(self.engine, Engine):
             self.engine.work_alone(windows)
         return self.report(load)
+
+    def waited_for(self, rows: Iterable[Any]) -> Iterator[Any]:
+        """Hands on what an iterator gives, and notes how long each took to come."""
+        iterator = iter(rows)
+        while True:
+            start = time.perf_counter()
+            try:
+                found = next(iterator)
+            except StopIteration:
+                return
+            self.data_seconds.append(time.perf_counter() - start)
+            yield found
 
     def report(self, load: Load | None) -> RankReport:
         """What this rank measured, evaluated and wrote."""
@@ -117,6 +134,7 @@ class Training:
             in_flight_memory=self.engine.in_flight_memory,
             optimizer_memory=self.engine.optimizer_memory,
             step_seconds=self.timer.step_seconds,
+            data_seconds=self.data_seconds,
             curves=curves,
             nll_sum=nll,
             nll_tokens=tokens,

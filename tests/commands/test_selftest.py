@@ -73,6 +73,7 @@ def test_what_is_claimed_is_said(tmp_path):
         reach([make_run(peak_memory=1.0)], {})
 
 
+@pytest.mark.nightly
 def test_real_faults_are_caught_in_real_runs(tmp_path, monkeypatch):
     """Times are not asserted on: other tests run beside this one, and then a time is INVALID, as it should be."""
     (tmp_path / "nano_scenario.py").write_text(SCENARIO)
