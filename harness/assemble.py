@@ -191,7 +191,7 @@ def _pipeline(values: "_Values", scenario: Scenario, reports: list[RankReport], 
     else:
         values.add("bubble_ratio", lambda: statistics.mean(share for chain in chains for share in median_idle(chain)))
     schedule = schedule_of(scenario)
-    values.add("replayed_bubble_ratio", lambda: max(replayed(schedule, chain).bubble_ratio for chain in chains))
+    values.add("replayed_bubble_ratio", lambda: max(min(replayed(schedule, chain).idle) for chain in chains))
 
 
 def _straggler(scenario: Scenario, reports: list[RankReport]) -> str:

@@ -89,6 +89,12 @@ def check_supported(scenario: Scenario, hardware: str) -> None:
         ScenarioError: names the field.
     """
     layout = scenario.layout
+    cores = os.cpu_count() or 1
+    if scenario.data_workers > cores:
+        raise ScenarioError(
+            f"data_workers={scenario.data_workers} are more than the machine has cores, which MindSpore refuses; use at "
+            f"most {cores}"
+        )
     if hardware == "cpu" and scenario.engine != "explicit":
         raise ScenarioError(
             f"engine={scenario.engine!r}: MindSpore's graph parallelism runs on Ascend and GPU only; use "

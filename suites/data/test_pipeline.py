@@ -12,12 +12,12 @@ WORKERS = SHORT.replace(steps=6, eval_sequences=0)
 
 @hardware("cpu", "gpu", "ascend")
 def test_any_number_of_workers_gives_the_same_order(trainer):
-    """Feature: rows fetched by 1, 2 and 4 threads, and by 2 processes.
+    """Feature: rows fetched by one thread, by two, and by two processes.
 
     Expectation: a fixed seed plans the order before anybody fetches, so losses are equal in every bit.
     """
     one = trainer.run(WORKERS)
-    for changes in ({"data_workers": 2}, {"data_workers": 4}, {"data_workers": 2, "data_processes": True}):
+    for changes in ({"data_workers": 2}, {"data_workers": 2, "data_processes": True}):
         assert trainer.run(WORKERS.replace(**changes)).curve("loss") == one.curve("loss"), changes
 
 

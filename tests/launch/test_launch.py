@@ -14,6 +14,7 @@ from harness.launch.code import Code
         (Scenario(model="my.module:model", layout=Layout(tp=2)), "layout.tp=2 .* can't cut a model of yours"),
         (Scenario(model="my.module:model", layout=Layout(pp=2)), "layout.pp=2"),
         (Scenario(layout=Layout(dp=2, optimizer_sharding=True), optimizer="sgd"), "it keeps no states to shard"),
+        (Scenario(data_workers=9999), "data_workers=9999 are more than the machine has cores"),
         (Scenario(precision="bfloat16"), "no bfloat16 matmul on CPU"),
         (Scenario(engine="semi_auto", eval_sequences=0), "runs on Ascend and GPU only; use engine='explicit'"),
     ],
