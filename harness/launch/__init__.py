@@ -92,8 +92,8 @@ def check_supported(scenario: Scenario, hardware: str) -> None:
     cores = os.cpu_count() or 1
     if scenario.data_workers > cores:
         raise ScenarioError(
-            f"data_workers={scenario.data_workers} are more than the machine has cores, which MindSpore refuses; use at "
-            f"most {cores}"
+            f"data_workers={scenario.data_workers} are more than the machine has cores, which MindSpore refuses; "
+            f"use at most {cores}"
         )
     if hardware == "cpu" and scenario.engine != "explicit":
         raise ScenarioError(

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy import stats
-
 from harness.errors import Undefined
 
 FEWEST = 20
@@ -30,6 +28,8 @@ def growth(values: Sequence[float], spacing: float = 1.0) -> Growth:
     Raises:
         Undefined: there are too few values.
     """
+    from scipy import stats  # half a second that collection need not spend
+
     if len(values) < FEWEST:
         raise Undefined(f"{len(values)} values tell of no growth; it takes {FEWEST}")
     found = stats.theilslopes(values, [spacing * i for i in range(len(values))], alpha=0.95)

@@ -139,7 +139,7 @@ _TIMES = (
     Metric("bubble_ratio", "", "lower", "machine", 0.3, 0.03, digits="float64",
            description="Share of a pipeline's flush in which its ranks work on no micro-batch, as measured."),
     Metric("replayed_bubble_ratio", "", "lower", "machine", 0.3, 0.05, digits="float64",
-           description="Share of the flush that the busiest stage would wait, were every action to take its time alone."),
+           description="Share of the flush that the busiest stage would wait, if each action took its time alone."),
     Metric("exposed_communication", "", "lower", "machine", 0.5, 0.05, digits="float64",
            description="Share of a step in which the rank that waits most communicates and does not compute."),
     Metric("achieved_flops", "FLOP/s", "higher", "machine", 0.05, steady=True, digits="float64",

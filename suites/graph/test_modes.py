@@ -15,4 +15,6 @@ def test_a_graph_is_faster_and_takes_time_to_compile(trainer, gate):
     ratio = graph.typical_step_time / pynative.typical_step_time
     assert ratio < 1 / 3
     assert graph["compile_time"] > graph.typical_step_time
-    gate.check(graph, only=["compile_time"], ratios={"step_time_ratio": ratio}, policy={"step_time": {"relative": 1.0}})
+    gate.check(
+        graph, only=["compile_time"], ratios={"step_time_ratio": ratio}, policy={"step_time_ratio": {"relative": 3.0}}
+    )
