@@ -28,7 +28,7 @@ from harness.gate.screen import rules_out_regression, screen
 from harness.launch.code import Code
 from harness.measure import measure
 from harness.metrics import METRICS
-from harness.scenario import WARMUP_STEPS
+from harness.metrics.speed import WARMUP_STEPS
 
 Steps = npt.NDArray[np.float64]
 """Seconds of each step of a run, or of several runs."""

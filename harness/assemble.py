@@ -6,11 +6,11 @@ from typing import Any
 
 from harness.environment import Environment, Host
 from harness.errors import Undefined
-from harness.metrics.speed import steady_step_time, step_flops, throughput
+from harness.metrics.speed import WARMUP_STEPS, steady_step_time, step_flops, throughput
 from harness.metrics.text import distinct_n, perplexity, repetition_ratio
 from harness.models import sizes_of
 from harness.run import Held, Load, RankReport, Run, Weights
-from harness.scenario import WARMUP_STEPS, Scenario
+from harness.scenario import Scenario
 from harness.schedule import schedule_of
 from harness.timeline import Event, exposure, median_idle, replayed, slowest, steps_of, within
 

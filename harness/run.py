@@ -8,8 +8,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from harness.environment import Environment
 from harness.errors import Undefined
 from harness.metrics.sketch import distance
+from harness.metrics.speed import WARMUP_STEPS
 from harness.profiling import Operator
-from harness.scenario import WARMUP_STEPS, Scenario
+from harness.scenario import Scenario
 from harness.timeline import Event
 
 MOST_VALUES = 100

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
+from harness.agreement import check_agreement
 from harness.errors import ScenarioError
 from harness.layout import Layout
 from harness.models import PRESETS, sizes_of
@@ -51,9 +52,6 @@ MOST_MASKED = 0.15
 
 CODE = {".c", ".cc", ".cpp", ".cu", ".go", ".h", ".hpp", ".ipynb", ".java", ".js", ".json", ".py", ".rs", ".sh", ".ts"}
 """Endings of files whose lines mean something in their order alone."""
-
-WARMUP_STEPS = 2
-"""First steps that no time is taken from: the first compiles, the second fills caches."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +172,7 @@ class Scenario:
     def __post_init__(self) -> None:
         self._check_types()
         self._check_values()
-        self._check_combinations()
+        check_agreement(self)
 
     def _check_types(self) -> None:
         for name, low in _AT_LEAST.items():
@@ -224,102 +222,6 @@ class Scenario:
                 raise ScenarioError(
                     f"{name}={getattr(self, name)!r} leaves the project; name a file below the project's folder"
                 )
-
-    def _check_combinations(self) -> None:
-        parts = self.layout.dp * self.accumulation * self.micro_batches
-        if self.batch % parts:
-            raise ScenarioError(
-                f"batch={self.batch} is not divisible by {parts} (layout.dp={self.layout.dp} × "
-                f"accumulation={self.accumulation} × micro_batches={self.micro_batches}); use a multiple of {parts}"
-            )
-        if self.micro_batches > 1 and self.layout.pp == 1:
-            raise ScenarioError(
-                f"micro_batches={self.micro_batches} and layout.pp=1 disagree: without a pipeline use accumulation"
-            )
-        self._check_pipeline()
-        if not self.fused_reduction and self.layout.dp == 1:
-            raise ScenarioError("fused_reduction=False and layout.dp=1 disagree: there is nothing to reduce")
-        if self.mode != "graph" and self.execution_order == "graph":
-            raise ScenarioError(
-                f"execution_order='graph' and mode={self.mode!r} disagree: without a graph there is no order to keep"
-            )
-        if self.mode != "graph" and self.graph_kernel:
-            raise ScenarioError(f"graph_kernel=True and mode={self.mode!r} disagree: it fuses what is in a graph")
-        if self.warmup_steps > self.steps:
-            raise ScenarioError(f"warmup_steps={self.warmup_steps} and steps={self.steps} disagree: it would never end")
-        if self.eval_every and not self.eval_sequences:
-            raise ScenarioError(f"eval_every={self.eval_every} and eval_sequences=0 disagree: nothing to evaluate on")
-        if self.eval_every > self.steps:
-            raise ScenarioError(
-                f"eval_every={self.eval_every} and steps={self.steps} disagree: it would never evaluate"
-            )
-        if self.profiled_steps and WARMUP_STEPS + self.profiled_steps > self.steps:
-            raise ScenarioError(
-                f"profiled_steps={self.profiled_steps} and steps={self.steps} disagree: {WARMUP_STEPS} steps of "
-                "warm-up come first"
-            )
-        self._check_cuts()
-        self._check_engine()
-
-    def _check_engine(self) -> None:
-        if self.engine == "explicit":
-            if self.strategy:
-                raise ScenarioError(f"strategy={self.strategy!r} and engine='explicit' disagree: nothing would load it")
-            return
-        sizes = sizes_of(self.model)
-        if sizes is None:
-            raise ScenarioError(
-                f"engine={self.engine!r} and model={self.model!r} disagree: it knows the decoder's operators only"
-            )
-        if self.pipeline_schedule not in ("1f1b", "interleaved"):
-            raise ScenarioError(
-                f"engine={self.engine!r} has no pipeline_schedule={self.pipeline_schedule!r}; use 1f1b or interleaved"
-            )
-        if sizes.tied and self.layout.pp > 1:
-            raise ScenarioError(
-                f"engine={self.engine!r} and model={self.model!r} disagree: MindSpore 2.10 can't cut a tied embedding "
-                "over stages; use layout.pp=1, a model that is not tied, or engine='explicit'"
-            )
-        if self.optimizer != "adamw" or self.precision == "float16":
-            raise ScenarioError(
-                f"engine={self.engine!r} trains by adamw, in float32 or bfloat16, not by "
-                f"optimizer={self.optimizer!r} in precision={self.precision!r}"
-            )
-        if self.mode != "graph":
-            raise ScenarioError(f"engine={self.engine!r} and mode={self.mode!r} disagree: it works on graphs")
-        if self.eval_sequences or self.samples:
-            raise ScenarioError(
-                f"engine={self.engine!r} only trains: set eval_sequences=0 and samples=0, or use engine='explicit'"
-            )
-
-    def _check_pipeline(self) -> None:
-        schedule, chunks = self.pipeline_schedule, self.chunks
-        if self.layout.pp == 1 and schedule != "1f1b":
-            raise ScenarioError(f"pipeline_schedule={schedule!r} and layout.pp=1 disagree: there is no pipeline")
-        if (schedule == "interleaved") != (chunks > 1):
-            raise ScenarioError(
-                f"pipeline_schedule={schedule!r} and chunks={chunks} disagree: interleaving, and nothing else, needs "
-                "at least two chunks a stage"
-            )
-
-    def _check_cuts(self) -> None:
-        model = sizes_of(self.model)
-        if model is None:
-            return
-        sizes = {"heads": model.heads, "feed_forward": model.feed_forward, "vocabulary": model.vocabulary}
-        for name, size in sizes.items():
-            if size % self.layout.tp:
-                raise ScenarioError(
-                    f"layout.tp={self.layout.tp} and model={self.model!r} disagree: its {name} of {size} is not "
-                    f"divisible; nearest that works: {_nearest_divisors(math.gcd(*sizes.values()), self.layout.tp)}"
-                )
-        parts = self.layout.pp * self.chunks
-        if model.layers % parts:
-            raise ScenarioError(
-                f"layout.pp={self.layout.pp} × chunks={self.chunks} and model={self.model!r} disagree: its "
-                f"{model.layers} layers are not divisible by {parts}; nearest that works: "
-                f"{_nearest_divisors(model.layers, parts)}"
-            )
 
     @property
     def tokens_per_step(self) -> int:
@@ -383,13 +285,6 @@ class Scenario:
 
     def _shallow(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-
-
-def _nearest_divisors(number: int, wanted: int) -> str:
-    """The divisors of a number on both sides of one that is none."""
-    divisors = [d for d in range(1, number + 1) if number % d == 0]
-    below, above = [d for d in divisors if d < wanted], [d for d in divisors if d > wanted]
-    return " or ".join(str(d) for d in (*below[-1:], *above[:1]))
 
 
 def _without_defaults(content: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:

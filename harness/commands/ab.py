@@ -10,11 +10,9 @@ from harness import corpus
 from harness.errors import ScenarioError
 from harness.launch.code import Code
 from harness.measure import measure
+from harness.metrics.speed import WARMUP_STEPS
 from harness.run import Run
-from harness.scenario import WARMUP_STEPS, Scenario
-
-SHARE = 0.01
-"""Of the training split."""
+from harness.scenario import Scenario
 
 FEWEST_STEPS = WARMUP_STEPS + 6
 """A run shorter than this tells no step time."""

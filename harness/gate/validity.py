@@ -3,9 +3,8 @@
 from harness.gate.policy import Policy
 from harness.gate.verdict import Status
 from harness.metrics.registry import Metric
-from harness.metrics.speed import steady_spread
+from harness.metrics.speed import WARMUP_STEPS, steady_spread
 from harness.run import Run
-from harness.scenario import WARMUP_STEPS
 
 
 def problem(metric: Metric, run: Run, policy: Policy) -> tuple[Status, str] | None:

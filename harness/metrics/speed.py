@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from harness.errors import Undefined
 from harness.models import ModelConfig
 
+WARMUP_STEPS = 2
+"""First steps that no time is taken from: the first compiles, the second fills caches."""
+
 
 def steady_step_time(step_seconds: Sequence[float], warmup: int) -> float:
     """Mean seconds of a step after the first ``warmup`` ones, which compile and fill caches.

@@ -1,6 +1,8 @@
 """What one layout needs and costs, and which layouts of so many devices fit, best first."""
 
+import itertools
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
 from harness.errors import PlanError, ScenarioError
@@ -83,31 +85,31 @@ def describe(scenario: Scenario) -> str:
 
 def _variants(scenario: Scenario, profile: Profile, devices: int) -> Iterator[Scenario]:
     layers = sizes(scenario).layers
-    for tp in _divisors(devices):
-        if tp > profile.node_devices:
+    for layout in _layouts(devices, profile.node_devices):
+        if layers % layout.pp or scenario.batch % layout.dp:
             continue
+        parts = _divisors(scenario.batch // layout.dp)
+        is_pipeline = layout.pp > 1
+        for part, recompute in itertools.product(parts, ("none", "full")):
+            # A model of the user's sizes may still not be divisible by tp, or by pp × chunks.
+            with suppress(ScenarioError):
+                yield scenario.replace(
+                    layout=layout,
+                    micro_batches=part if is_pipeline else 1,
+                    accumulation=1 if is_pipeline else part,
+                    recompute=recompute,
+                    pipeline_schedule=scenario.pipeline_schedule if is_pipeline else "1f1b",
+                    chunks=scenario.chunks if is_pipeline else 1,
+                )
+
+
+def _layouts(devices: int, most_shards: int) -> Iterator[Layout]:
+    for tp in _divisors(devices):
         for pp in _divisors(devices // tp):
             dp = devices // (tp * pp)
-            if layers % pp or scenario.batch % dp:
-                continue
-            share = scenario.batch // dp
-            for micro_batches in _divisors(share) if pp > 1 else [1]:
-                accumulations = [1] if pp > 1 else _divisors(share)
-                for accumulation in accumulations:
-                    for recompute in ("none", "full"):
-                        for sharding in (False, True) if dp > 1 else (False,):
-                            changes = {
-                                "layout": Layout(dp, tp, pp, sharding),
-                                "micro_batches": micro_batches,
-                                "accumulation": accumulation,
-                                "recompute": recompute,
-                                "pipeline_schedule": scenario.pipeline_schedule if pp > 1 else "1f1b",
-                                "chunks": scenario.chunks if pp > 1 else 1,
-                            }
-                            try:
-                                yield scenario.replace(**changes)
-                            except ScenarioError:
-                                continue
+            for sharding in (False, True) if dp > 1 else (False,):
+                if tp <= most_shards:
+                    yield Layout(dp, tp, pp, sharding)
 
 
 def _divisors(number: int) -> list[int]:

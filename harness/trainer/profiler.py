@@ -6,8 +6,8 @@ import mindspore as ms
 from mindspore.profiler import ProfilerActivity, profile, tensorboard_trace_handler
 from mindspore.train import Callback, RunContext
 
+from harness.metrics.speed import WARMUP_STEPS
 from harness.profiling import Operator, read_operators
-from harness.scenario import WARMUP_STEPS
 
 
 class StepProfiler(Callback):

@@ -5,7 +5,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from harness.scenario import WARMUP_STEPS
+from harness.metrics.speed import WARMUP_STEPS
 from harness.timeline import Event, EventKind
 
 RECORDED_STEPS = 6

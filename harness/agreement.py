@@ -1,0 +1,126 @@
+"""Which fields of a scenario can't stand together. Pure."""
+
+import math
+from typing import TYPE_CHECKING
+
+from harness.errors import ScenarioError
+from harness.metrics.speed import WARMUP_STEPS
+from harness.models import sizes_of
+
+if TYPE_CHECKING:
+    from harness.scenario import Scenario
+
+
+def check_agreement(scenario: "Scenario") -> None:
+    """Refuses fields that disagree.
+
+    Raises:
+        ScenarioError: names both, and the remedy.
+    """
+    parts = scenario.layout.dp * scenario.accumulation * scenario.micro_batches
+    if scenario.batch % parts:
+        raise ScenarioError(
+            f"batch={scenario.batch} is not divisible by {parts} (layout.dp={scenario.layout.dp} × "
+            f"accumulation={scenario.accumulation} × micro_batches={scenario.micro_batches}); use a multiple of {parts}"
+        )
+    if scenario.micro_batches > 1 and scenario.layout.pp == 1:
+        raise ScenarioError(
+            f"micro_batches={scenario.micro_batches} and layout.pp=1 disagree: without a pipeline use accumulation"
+        )
+    _check_pipeline(scenario)
+    if not scenario.fused_reduction and scenario.layout.dp == 1:
+        raise ScenarioError("fused_reduction=False and layout.dp=1 disagree: there is nothing to reduce")
+    if scenario.mode != "graph" and scenario.execution_order == "graph":
+        raise ScenarioError(
+            f"execution_order='graph' and mode={scenario.mode!r} disagree: without a graph there is no order to keep"
+        )
+    if scenario.mode != "graph" and scenario.graph_kernel:
+        raise ScenarioError(f"graph_kernel=True and mode={scenario.mode!r} disagree: it fuses what is in a graph")
+    if scenario.warmup_steps > scenario.steps:
+        raise ScenarioError(
+            f"warmup_steps={scenario.warmup_steps} and steps={scenario.steps} disagree: it would never end"
+        )
+    if scenario.eval_every and not scenario.eval_sequences:
+        raise ScenarioError(f"eval_every={scenario.eval_every} and eval_sequences=0 disagree: nothing to evaluate on")
+    if scenario.eval_every > scenario.steps:
+        raise ScenarioError(
+            f"eval_every={scenario.eval_every} and steps={scenario.steps} disagree: it would never evaluate"
+        )
+    if scenario.profiled_steps and WARMUP_STEPS + scenario.profiled_steps > scenario.steps:
+        raise ScenarioError(
+            f"profiled_steps={scenario.profiled_steps} and steps={scenario.steps} disagree: {WARMUP_STEPS} steps of "
+            "warm-up come first"
+        )
+    _check_cuts(scenario)
+    _check_engine(scenario)
+
+
+def _check_engine(scenario: "Scenario") -> None:
+    if scenario.engine == "explicit":
+        if scenario.strategy:
+            raise ScenarioError(f"strategy={scenario.strategy!r} and engine='explicit' disagree: nothing would load it")
+        return
+    sizes = sizes_of(scenario.model)
+    if sizes is None:
+        raise ScenarioError(
+            f"engine={scenario.engine!r} and model={scenario.model!r} disagree: it knows the decoder's operators only"
+        )
+    if scenario.pipeline_schedule not in ("1f1b", "interleaved"):
+        raise ScenarioError(
+            f"engine={scenario.engine!r} has no pipeline_schedule={scenario.pipeline_schedule!r}; use 1f1b or "
+            "interleaved"
+        )
+    if sizes.tied and scenario.layout.pp > 1:
+        raise ScenarioError(
+            f"engine={scenario.engine!r} and model={scenario.model!r} disagree: MindSpore 2.10 can't cut a tied "
+            "embedding over stages; use layout.pp=1, a model that is not tied, or engine='explicit'"
+        )
+    if scenario.optimizer != "adamw" or scenario.precision == "float16":
+        raise ScenarioError(
+            f"engine={scenario.engine!r} trains by adamw, in float32 or bfloat16, not by "
+            f"optimizer={scenario.optimizer!r} in precision={scenario.precision!r}"
+        )
+    if scenario.mode != "graph":
+        raise ScenarioError(f"engine={scenario.engine!r} and mode={scenario.mode!r} disagree: it works on graphs")
+    if scenario.eval_sequences or scenario.samples:
+        raise ScenarioError(
+            f"engine={scenario.engine!r} only trains: set eval_sequences=0 and samples=0, or use engine='explicit'"
+        )
+
+
+def _check_pipeline(scenario: "Scenario") -> None:
+    schedule, chunks = scenario.pipeline_schedule, scenario.chunks
+    if scenario.layout.pp == 1 and schedule != "1f1b":
+        raise ScenarioError(f"pipeline_schedule={schedule!r} and layout.pp=1 disagree: there is no pipeline")
+    if (schedule == "interleaved") != (chunks > 1):
+        raise ScenarioError(
+            f"pipeline_schedule={schedule!r} and chunks={chunks} disagree: interleaving, and nothing else, needs "
+            "at least two chunks a stage"
+        )
+
+
+def _check_cuts(scenario: "Scenario") -> None:
+    model = sizes_of(scenario.model)
+    if model is None:
+        return
+    sizes = {"heads": model.heads, "feed_forward": model.feed_forward, "vocabulary": model.vocabulary}
+    for name, size in sizes.items():
+        if size % scenario.layout.tp:
+            raise ScenarioError(
+                f"layout.tp={scenario.layout.tp} and model={scenario.model!r} disagree: its {name} of {size} is not "
+                f"divisible; nearest that works: {_nearest_divisors(math.gcd(*sizes.values()), scenario.layout.tp)}"
+            )
+    parts = scenario.layout.pp * scenario.chunks
+    if model.layers % parts:
+        raise ScenarioError(
+            f"layout.pp={scenario.layout.pp} × chunks={scenario.chunks} and model={scenario.model!r} disagree: its "
+            f"{model.layers} layers are not divisible by {parts}; nearest that works: "
+            f"{_nearest_divisors(model.layers, parts)}"
+        )
+
+
+def _nearest_divisors(number: int, wanted: int) -> str:
+    """The divisors of a number on both sides of one that is none."""
+    divisors = [d for d in range(1, number + 1) if number % d == 0]
+    below, above = [d for d in divisors if d < wanted], [d for d in divisors if d > wanted]
+    return " or ".join(str(d) for d in (*below[-1:], *above[:1]))
