@@ -28,6 +28,7 @@ def check_agreement(scenario: "Scenario") -> None:
             f"micro_batches={scenario.micro_batches} and layout.pp=1 disagree: without a pipeline use accumulation"
         )
     _check_pipeline(scenario)
+    _check_records(scenario)
     if not scenario.fused_reduction and scenario.layout.dp == 1:
         raise ScenarioError("fused_reduction=False and layout.dp=1 disagree: there is nothing to reduce")
     if scenario.mode != "graph" and scenario.execution_order == "graph":
@@ -53,6 +54,25 @@ def check_agreement(scenario: "Scenario") -> None:
         )
     _check_cuts(scenario)
     _check_engine(scenario)
+
+
+def _check_records(scenario: "Scenario") -> None:
+    is_records = scenario.data.startswith("records:")
+    if is_records and scenario.samples:
+        raise ScenarioError(
+            f"samples={scenario.samples} and data={scenario.data!r} disagree: prompts are cut from running text; set "
+            "samples=0"
+        )
+    if is_records and scenario.shuffle_sentences:
+        raise ScenarioError(
+            f"shuffle_sentences=True and data={scenario.data!r} disagree: a record may be a single sentence; use "
+            "text:FILE"
+        )
+    if scenario.bad_records != "fail" and not is_records:
+        raise ScenarioError(
+            f"bad_records={scenario.bad_records!r} and data={scenario.data!r} disagree: it has no records; use "
+            "records:FILE"
+        )
 
 
 def _check_engine(scenario: "Scenario") -> None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from harness.augment import mask, shuffle_sentences
 from harness.errors import DataError
+from harness.records import split, summary
 from harness.scenario import Scenario
 
 Tokens = npt.NDArray[np.int32]
@@ -37,6 +38,9 @@ class Corpus:
     digest: str
     """Identifies the data; a baseline remembers it."""
 
+    warnings: tuple[str, ...] = ()
+    """What the user should know of it."""
+
     oracle_nll: float | None = None
     """Nats a token that the source itself would spend on ``held_out``; no model does better but by luck."""
 
@@ -49,22 +53,21 @@ def load(scenario: Scenario, root: Path) -> Corpus:
         root: folder that relative text files are relative to.
 
     Raises:
-        DataError: the text is missing, not UTF-8, or shorter than both splits need.
+        DataError: the text is missing, not UTF-8, shorter than both splits need, or holds bad records.
     """
     if scenario.data == "markov":
         return _markov(scenario)
+    if scenario.data.startswith("records:"):
+        return _records(scenario, root)
     name = scenario.data.partition(":")[2]
-    path = root / name if name else _wheel_prose()
+    content = _read(root / name if name else _wheel_prose(), scenario)
     try:
-        content = path.read_bytes()
         content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"data={scenario.data!r}: byte {error.start} is not UTF-8; convert the file to UTF-8") from None
-    except OSError as error:
-        raise DataError(f"data={scenario.data!r} can't be read: {error.strerror}; name an existing text file") from None
     windows = _windows(content, scenario.sequence)
     # What is held out stays as it is written, so that evaluations compare.
-    is_held_out = np.arange(len(windows)) % HELD_OUT_EVERY == HELD_OUT_EVERY - 1
+    is_held_out = _held_out(len(windows))
     if not is_held_out.any():
         least = HELD_OUT_EVERY * scenario.sequence + 1
         raise DataError(
@@ -77,6 +80,35 @@ def load(scenario: Scenario, root: Path) -> Corpus:
         text = train[:, :-1].astype(np.uint8).tobytes().decode("utf-8", "ignore")
         train = _windows(shuffle_sentences(text, scenario.seed).encode(), scenario.sequence)
     return Corpus(_masked(train, scenario), windows[is_held_out], f"text-{digest}")
+
+
+def _records(scenario: Scenario, root: Path) -> Corpus:
+    content = _read(root / scenario.data.partition(":")[2], scenario)
+    good, bad = split(content, scenario.sequence + 1)
+    warning = f"data={scenario.data!r}: {summary(bad, len(good) + len(bad))}" if bad else ""
+    if bad and scenario.bad_records == "fail":
+        raise DataError(f"{warning}; mend them, or set bad_records='skip'")
+    is_held_out = _held_out(len(good))
+    if not is_held_out.any():
+        raise DataError(f"data={scenario.data!r} has {len(good)} good records; both splits take {HELD_OUT_EVERY}")
+    windows = np.full((len(good), scenario.sequence + 1), IGNORED, np.int32)
+    for row, record in zip(windows, good, strict=True):
+        row[: len(record)] = np.frombuffer(record, np.uint8)
+    digest = hashlib.sha256(content).hexdigest()[:16]
+    train = _masked(windows[~is_held_out], scenario)
+    return Corpus(train, windows[is_held_out], f"records-{digest}", (warning,) if warning else ())
+
+
+def _held_out(windows: int) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = np.arange(windows) % HELD_OUT_EVERY == HELD_OUT_EVERY - 1
+    return found
+
+
+def _read(path: Path, scenario: Scenario) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise DataError(f"data={scenario.data!r} can't be read: {error.strerror}; name an existing text file") from None
 
 
 def _masked(windows: Tokens, scenario: Scenario) -> Tokens:
@@ -147,7 +179,8 @@ def _markov(scenario: Scenario) -> Corpus:
     length = scenario.sequence + 1
     train = source.draw(scenario.steps * scenario.batch, length, seed=2 * scenario.seed)
     held_out = source.draw(max(1, scenario.eval_sequences, scenario.samples), length, seed=2 * scenario.seed + 1)
-    return Corpus(_masked(train, scenario), held_out, f"markov-{len(source.transitions)}", source.nll(held_out))
+    name = f"markov-{len(source.transitions)}"
+    return Corpus(_masked(train, scenario), held_out, name, oracle_nll=source.nll(held_out))
 
 
 def updates_per_epoch(windows: int, batch: int) -> int:

@@ -26,6 +26,7 @@ CHOICES = {
     "recompute": ("none", "full", "middle"),
     "pipeline_schedule": ("gpipe", "1f1b", "interleaved", "zero_bubble"),
     "execution_order": ("ready", "graph"),
+    "bad_records": ("fail", "skip"),
     "engine": ("explicit", "semi_auto", "sharding_propagation", "recursive_programming"),
 }
 _AT_LEAST = {
@@ -68,8 +69,12 @@ class Scenario:
     sequence) to logits (batch, sequence, vocabulary). Such a function applies precision and recompute itself."""
 
     data: str = "text"
-    """``text`` (the prose that MindSpore's wheel ships), ``text:FILE`` (UTF-8, relative to the project), or
-    ``markov`` (a synthetic source of known entropy)."""
+    """``text`` (the prose that MindSpore's wheel ships), ``text:FILE`` (UTF-8, relative to the project),
+    ``records:FILE`` (the same, a record a line, which stands alone in its row), or ``markov`` (a synthetic source of
+    known entropy)."""
+
+    bad_records: str = "fail"
+    """What becomes of records that are empty, longer than a row, or not UTF-8: ``fail``, or ``skip`` and tell."""
 
     masking: float = 0.0
     """Share of training tokens, at most 0.15, that are neither shown nor asked for; drawn anew for each seed."""
@@ -206,8 +211,9 @@ class Scenario:
             near = difflib.get_close_matches(self.model, PRESETS, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"presets are {', '.join(PRESETS)}"
             raise ScenarioError(f"model={self.model!r} is neither a preset nor 'package.module:function'; {hint}")
-        if self.data not in ("text", "markov") and not (self.data.startswith("text:") and len(self.data) > 5):
-            raise ScenarioError(f"data={self.data!r} is unknown; use 'text', 'text:FILE' or 'markov'")
+        kind, _, file = self.data.partition(":")
+        if self.data not in ("text", "markov") and not (kind in ("text", "records") and file):
+            raise ScenarioError(f"data={self.data!r} is unknown; use 'text', 'text:FILE', 'records:FILE' or 'markov'")
         if self.masking > MOST_MASKED:
             raise ScenarioError(
                 f"masking={self.masking:g} hides too much to learn from; use at most {MOST_MASKED}, usually 0.05 to 0.1"

@@ -29,6 +29,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     rate = st.floats(0, 10, allow_nan=False)
     choices = {name: draw(st.sampled_from(choices)) for name, choices in CHOICES.items()}
     choices["engine"] = "explicit"
+    choices["bad_records"] = "fail"
     in_graph = choices["mode"] == "graph"
     choices["execution_order"] = choices["execution_order"] if in_graph else "ready"
     choices["pipeline_schedule"] = draw(st.sampled_from(["gpipe", "1f1b", "zero_bubble"])) if layout.pp > 1 else "1f1b"

@@ -124,3 +124,38 @@ def test_what_changes_training_text_leaves_the_held_out_split(tmp_path):
     assert (masked.train[~hidden] == plain.train[~hidden]).all()
     assert len(shuffled.train) == pytest.approx(len(plain.train), abs=1)
     assert (shuffled.train[:50] != plain.train[:50]).any()
+
+
+RECORDS = b"".join(b"record %d of many\n" % i for i in range(40))
+
+
+def test_each_record_stands_alone_in_its_row(tmp_path):
+    (tmp_path / "r.txt").write_bytes(RECORDS)
+    loaded = corpus.load(Scenario(data="records:r.txt", sequence=24), tmp_path)
+    assert (len(loaded.train), len(loaded.held_out)) == (36, 4)
+    first = loaded.train[0]
+    assert bytes(first[first >= 0].astype("uint8")) == b"record 0 of many"
+    assert (first[16:] == corpus.IGNORED).all()
+    assert loaded.warnings == ()
+
+
+def test_bad_records_fail_or_are_skipped_and_told(tmp_path):
+    (tmp_path / "r.txt").write_bytes(RECORDS + b"\n\xff\n")
+    scenario = Scenario(data="records:r.txt", sequence=24)
+    with pytest.raises(DataError, match=r"2 of 42 records are bad: 1 empty in line 41; .* or set bad_records='skip'"):
+        corpus.load(scenario, tmp_path)
+    loaded = corpus.load(scenario.replace(bad_records="skip"), tmp_path)
+    assert len(loaded.train) == 36
+    assert loaded.warnings == (
+        "data='records:r.txt': 2 of 42 records are bad: 1 empty in line 41; 1 not UTF-8 in line 42 (byte 0)",
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [(b"one\ntwo\n", "has 2 good records; both splits take 10"), (None, "No such file")]
+)
+def test_records_that_are_too_few_or_none(tmp_path, content, message):
+    if content is not None:
+        (tmp_path / "r.txt").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        corpus.load(Scenario(data="records:r.txt", sequence=24), tmp_path)

@@ -46,11 +46,11 @@ class Training:
         self.scenario = scenario
         self.rank = rank
         self.corpus = corpus.load(scenario, root)
-        self.warnings: list[str] = []
+        self.warnings = list(self.corpus.warnings)
         self.engine: Engine | AutoEngine
         if scenario.engine == "explicit":
             model = build_model(scenario)
-            self.warnings = batch_statistics(model, scenario)
+            self.warnings += batch_statistics(model, scenario)
             self.engine = Engine(model, scenario, Place.of(scenario, rank, groups))
         else:
             self.engine = AutoEngine(scenario, rank, root, folder)
