@@ -35,8 +35,9 @@ def check_agreement(scenario: "Scenario") -> None:
         raise ScenarioError(
             f"execution_order='graph' and mode={scenario.mode!r} disagree: without a graph there is no order to keep"
         )
-    if scenario.mode != "graph" and scenario.graph_kernel:
-        raise ScenarioError(f"graph_kernel=True and mode={scenario.mode!r} disagree: it fuses what is in a graph")
+    for name in ("graph_kernel", "compile_cache"):
+        if scenario.mode != "graph" and getattr(scenario, name):
+            raise ScenarioError(f"{name}=True and mode={scenario.mode!r} disagree: it is for graphs")
     if scenario.warmup_steps > scenario.steps:
         raise ScenarioError(
             f"warmup_steps={scenario.warmup_steps} and steps={scenario.steps} disagree: it would never end"

@@ -118,6 +118,9 @@ class Scenario:
     graph_kernel: bool = False
     """Whether MindSpore's compiler fuses the graph's small operators into kernels of its own."""
 
+    compile_cache: bool = False
+    """Whether compiled graphs are kept for later runs of the session, and taken from there."""
+
     execution_order: str = "ready"
     """When an operator of a graph runs on CPU: ``ready``, as soon as it can; or ``graph``, one after the other in the
     graph's order, as GPU and Ascend always do. It is slower there and frees memory sooner."""
@@ -195,7 +198,7 @@ class Scenario:
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
                 raise ScenarioError(f"{name} must be a finite number of at least 0, not {value!r}")
             object.__setattr__(self, name, float(value))
-        for name in ("fused_reduction", "graph_kernel", "shuffle_sentences", "data_processes"):
+        for name in ("fused_reduction", "graph_kernel", "compile_cache", "shuffle_sentences", "data_processes"):
             if not isinstance(getattr(self, name), bool):
                 raise ScenarioError(f"{name} must be True or False, not {getattr(self, name)!r}")
         for name in ("model", "data", "strategy"):

@@ -53,5 +53,6 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         samples=draw(st.integers(0, 64)),
         sample_tokens=draw(st.integers(1, 256)),
         graph_kernel=draw(st.booleans()) if in_graph else False,
+        compile_cache=draw(st.booleans()) if in_graph else False,
         **choices,
     )

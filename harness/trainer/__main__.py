@@ -30,6 +30,9 @@ def main(folder: Path) -> None:
     ms.set_context(mode=ms.GRAPH_MODE if scenario.mode == "graph" else ms.PYNATIVE_MODE)
     if scenario.graph_kernel:
         ms.set_context(enable_graph_kernel=True)
+    if scenario.compile_cache:
+        # Beside the runs of the session, so that a later one finds it and none of another session does.
+        ms.set_context(enable_compile_cache=True, compile_cache_path=str(folder.parent / "compile-cache"))
     ms.set_device(DEVICE_TARGETS[request.hardware])
     if request.hardware == "cpu" and scenario.mode == "graph":
         # With two threads to dispatch operators MindSpore keeps their order; with one, each starts the first that
