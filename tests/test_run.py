@@ -226,3 +226,10 @@ def test_the_rank_that_waits_most_for_its_rows_says_how_long(waited, share):
     assert bool(found.starved) == (share >= 0.3)
     if found.starved:
         assert "waits for its rows for 75% of the time" in found.starved
+
+
+def test_a_stage_that_is_slower_is_no_bubble():
+    """The second takes twice as long for all it does: busy for 8 of 10, it waits for one forward and one backward."""
+    events = [[Event(0, "alone", name, 0, seconds) for name in ("F0", "B0")] for seconds in (1.0, 2.0)]
+    found = assemble(PIPELINE, HOST, [report(rank, events=own) for rank, own in enumerate(events)])
+    assert found["replayed_bubble_ratio"] == pytest.approx(0.2)

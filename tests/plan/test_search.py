@@ -30,6 +30,11 @@ def test_what_is_found_fits_and_the_fastest_is_first():
     assert any(each.scenario.layout == SEED_13B.layout for each in found)
 
 
+def test_tensor_parallelism_stays_within_a_node():
+    pairs = ASCEND.model_copy(update={"node_devices": 2})
+    assert {each.scenario.layout.tp for each in search(SEED_13B, pairs, 32)} == {1, 2}
+
+
 def test_more_memory_never_makes_the_best_layout_slower():
     twice = ASCEND.model_copy(update={"memory": 2 * ASCEND.memory})
     assert search(SEED_13B, twice, 32)[0].cost.step_time <= search(SEED_13B, ASCEND, 32)[0].cost.step_time
