@@ -13,8 +13,8 @@ def test_recompute_trades_compute_for_memory(trainer, gate):
     Expectation: the same operations on the same numbers give losses equal in every bit. Chen et al. 2016, «Training
     Deep Nets with Sublinear Memory Cost»: one more forward pass is a third of forward + backward, so at most 1.45 times
     the step time; memory falls to the blocks' inputs and one block's activations, of eight blocks at most 0.35.
-    Memory is taken where operators keep the graph's order, time where they do not wait for it, which on CPU scatters far
-    less. The two are timed one after the other, and once or twice more where a neighbour slowed one of them.
+    Memory is taken where operators keep the graph's order, time where they do not wait for it, which on CPU scatters
+    far less. The two are timed one after the other, and once or twice more where a neighbour slowed one of them.
     """
     plain, remat = trainer.run(ORDERED), trainer.run(ORDERED.replace(recompute="full"))
     assert remat.curve("loss") == plain.curve("loss")
