@@ -4,7 +4,7 @@ from pathlib import Path
 
 from harness.commands.null_runs import find_scenario
 from harness.errors import PlanError
-from harness.plan import Plan, Profile, plan, search
+from harness.plan import Plan, Profile, describe, plan, search
 from harness.scenario import Scenario
 
 
@@ -31,16 +31,13 @@ def plans(reference: str, profile: str, devices: int | None, root: Path) -> list
 
 
 def _lack(found: Plan) -> str:
-    need = found.fullest.total / 2**30
     return (
-        f"the layout does not fit: its fullest device needs {need:.1f} GiB of {found.profile.memory:g} and lacks "
-        f"{found.missing:.1f}"
+        f"the layout does not fit: its fullest device needs {found.needed:.1f} GiB of {found.profile.memory:g} and "
+        f"lacks {found.missing:.1f}"
     )
 
 
 def _nearest(scenario: Scenario, hardware: Profile) -> str:
-    from harness.plan.search import describe
-
     try:
         fitting = search(scenario, hardware, scenario.layout.world_size)
     except PlanError as error:

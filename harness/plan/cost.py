@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from harness.metrics.speed import step_flops
-from harness.plan.memory import FLOAT32, sizes, stage_parameters
+from harness.plan.memory import FLOAT32, recomputed, sizes, stage_parameters
 from harness.plan.profile import Profile
 from harness.scenario import Scenario
 from harness.schedule import bubble_ratio, replay, schedule_of
@@ -58,15 +58,16 @@ def cost(scenario: Scenario, profile: Profile) -> Cost:
     The explicit engine hides nothing. MindSpore's own engine reduces gradients while backward, two thirds of the
     computing, goes on.
     """
-    compute = _compute(scenario, profile)
-    traffic = _tensor(scenario, profile) + _pipeline(scenario, profile) + _data(scenario, profile)
-    within = sum(each.seconds for each in traffic if each.purpose in ("tensor parallel", "pipeline"))
-    at_end = sum(each.seconds for each in traffic) - within
+    compute, bubble = _compute(scenario, profile), _bubble(scenario)
+    tensor, pipeline, data = _tensor(scenario, profile), _pipeline(scenario, profile), _data(scenario, profile)
+    within = sum(each.seconds for each in tensor)
+    # A stage hands over and goes on: of all its messages, one each way is waited for.
+    within += sum(each.seconds / each.calls * min(each.calls, 2) for each in pipeline)
+    at_end = sum(each.seconds for each in data)
     if scenario.engine != "explicit":
         at_end = max(0.0, at_end - 2 / 3 * compute)
-    bubble = _bubble(scenario)
     step = (compute + within) / (1 - bubble) + at_end
-    return Cost(compute, bubble, tuple(traffic), within + at_end, step, scenario.tokens_per_step)
+    return Cost(compute, bubble, (*tensor, *pipeline, *data), within + at_end, step, scenario.tokens_per_step)
 
 
 def ring_time(kind: str, size: float, ranks: int, bandwidth: float, latency: float) -> float:
@@ -89,15 +90,20 @@ def _compute(scenario: Scenario, profile: Profile) -> float:
     model, layout = sizes(scenario), scenario.layout
     whole = step_flops(model, scenario.batch, scenario.sequence)
     head = 6.0 * scenario.tokens_per_step * model.width * model.vocabulary
-    blocks = (whole - head) / layout.pp
+    layers = model.layers // layout.pp
     # One more forward pass is a third of forward and backward together.
-    if layout.pp > 1 and scenario.engine == "explicit":
-        again = 2 if scenario.pipeline_schedule == "zero_bubble" else 1
-        blocks, head = blocks * (1 + again / 3), head * (1 + again / 3)
-    elif scenario.recompute != "none":
-        share = 1.0 if scenario.recompute == "full" or layout.pp > 1 else max(0, model.layers - 2) / model.layers
-        blocks *= 1 + share / 3
+    if _goes_forward_again(scenario):
+        passes = 2 if scenario.pipeline_schedule == "zero_bubble" else 1
+        blocks, head = (whole - head) / layout.pp * (1 + passes / 3), head * (1 + passes / 3)
+    else:
+        again = max(recomputed(scenario, stage, layers) for stage in range(layout.pp))
+        blocks = (whole - head) / layout.pp * (1 + again / layers / 3)
     return (blocks + head) / (layout.dp * layout.tp) / profile.flops
+
+
+def _goes_forward_again(scenario: Scenario) -> bool:
+    """Whether a stage keeps its inputs alone, so that its backward begins with its forward."""
+    return scenario.layout.pp > 1 and scenario.engine == "explicit"
 
 
 def _bubble(scenario: Scenario) -> float:
@@ -113,28 +119,45 @@ def _bandwidth(profile: Profile, span: int) -> float:
 
 
 def _tensor(scenario: Scenario, profile: Profile) -> list[Traffic]:
-    model, layout = sizes(scenario), scenario.layout
+    layout = scenario.layout
     if layout.tp == 1:
         return []
-    tokens = scenario.micro_batch_rows * scenario.sequence
-    layers = model.layers // layout.pp
-    again = (scenario.recompute != "none" or (layout.pp > 1 and scenario.engine == "explicit")) * layers
-    calls = (4 * layers + 2 // layout.pp + again) * scenario.accumulation * scenario.micro_batches
-    size = float(FLOAT32 * tokens * model.width)
+    calls = scenario.accumulation * scenario.micro_batches * max(_sums(scenario, stage) for stage in range(layout.pp))
+    size = _stream(scenario)
     once = ring_time("AllReduce", size, layout.tp, _bandwidth(profile, layout.tp), profile.latency)
     return [Traffic("tensor parallel", "AllReduce", calls, size, calls * once)]
+
+
+def _sums(scenario: Scenario, stage: int) -> int:
+    """Sums of the residual stream over a stage's shards, of one micro-batch: two a block and direction (Megatron-LM).
+
+    The embedding has one forward, the head one backward; a block that is computed again has one, since its own output
+    is not needed; nor is that of a stage that goes forward again.
+    """
+    layout = scenario.layout
+    layers = sizes(scenario).layers // layout.pp
+    is_first, is_last = stage == 0, stage == layout.pp - 1
+    backward = 2 if scenario.pipeline_schedule == "zero_bubble" and not is_first else 1
+    again = backward if _goes_forward_again(scenario) else 0
+    forward = (1 + again) * (2 * layers + is_first) - again * (not is_last)
+    return forward + backward * (2 * layers + is_last + recomputed(scenario, stage, layers))
 
 
 def _pipeline(scenario: Scenario, profile: Profile) -> list[Traffic]:
     layout = scenario.layout
     if layout.pp == 1:
         return []
-    size = float(FLOAT32 * scenario.micro_batch_rows * scenario.sequence * sizes(scenario).width)
-    directions = 1 if layout.pp == 2 and scenario.chunks == 1 else 2
-    calls = directions * scenario.chunks * scenario.micro_batches * scenario.accumulation
+    size = _stream(scenario)
+    # A stage between others sends each chunk's output on and each chunk's gradient back; at both ends one is missing.
+    sends = 2 * scenario.chunks - (layout.pp == 2)
+    calls = sends * scenario.micro_batches * scenario.accumulation
     once = ring_time("Send", size, 2, _bandwidth(profile, layout.world_size), profile.latency)
-    # A stage hands over and goes on: of all sends, one each way is waited for.
-    return [Traffic("pipeline", "Send", calls, size, min(calls, 2) * once)]
+    return [Traffic("pipeline", "Send", calls, size, calls * once)]
+
+
+def _stream(scenario: Scenario) -> float:
+    """Bytes of a micro-batch's residual stream."""
+    return float(FLOAT32 * scenario.micro_batch_rows * scenario.sequence * sizes(scenario).width)
 
 
 def _data(scenario: Scenario, profile: Profile) -> list[Traffic]:

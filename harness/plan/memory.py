@@ -10,7 +10,7 @@ from harness.schedule import schedule_of
 FLOAT32 = 4
 """Bytes of every value: parameters, sums and results of products stay float32 in any precision."""
 
-# Least squares over the pool's peaks of 24 runs on CPU in the graph's order (docs/planning.md).
+# Least squares over the pool's peaks of 27 runs on CPU in the graph's order (docs/planning.md).
 WIDTH, SHARDED_WIDTH, FEED_FORWARD, SCORES, LOGITS = 6.0, 14.0, 5.5, 1.5, 5.2
 """Values that a block keeps for its backward, a token: per feature of the residual stream, where every tensor-parallel
 shard has all of them and where it has its own; per feature of the feed-forward; per head and token looked at. And what
@@ -108,7 +108,7 @@ def _activations(scenario: Scenario, stage: int) -> float:
     stream = tokens * model.width
     head = LOGITS * tokens * model.vocabulary / layout.tp if stage == layout.pp - 1 else 0.0
     layers = model.layers // (layout.pp * scenario.chunks)
-    again = _recomputed(scenario, layers)
+    again = recomputed(scenario, stage, layers)
     kept = layers - again + (1 if again else 0)
     part = kept * block + (layers - kept) * stream
     if layout.pp == 1:
@@ -120,10 +120,9 @@ def _activations(scenario: Scenario, stage: int) -> float:
     return in_flight * part + head
 
 
-def _recomputed(scenario: Scenario, layers: int) -> int:
-    """Blocks, of so many on a stage, whose activations are computed again."""
+def recomputed(scenario: Scenario, stage: int, layers: int) -> int:
+    """Blocks, of so many in a row that a stage holds, whose activations are computed again."""
     if scenario.recompute == "none":
         return 0
-    if scenario.recompute == "full":
-        return layers
-    return max(layers - 2, 0) if scenario.layout.pp == 1 else layers
+    ends = (stage == 0) + (stage == scenario.layout.pp - 1)
+    return max(0, layers - (ends if scenario.recompute == "middle" else 0))

@@ -50,11 +50,7 @@ class Profile(BaseModel):
         Raises:
             PlanError: there is none, or a figure is missing, unknown, or not positive.
         """
-        path = (
-            PROFILES / f"{name}.toml"
-            if Path(name).name == str(name) and not str(name).endswith(".toml")
-            else Path(name)
-        )
+        path = Path(name) if Path(name).suffix else PROFILES / f"{name}.toml"
         known = ", ".join(sorted(each.stem for each in PROFILES.glob("*.toml")))
         try:
             return cls.model_validate(tomllib.loads(path.read_text(encoding="utf-8")))

@@ -30,9 +30,14 @@ class Plan:
         return max(self.stages, key=lambda stage: stage.total)
 
     @property
+    def needed(self) -> float:
+        """GiB of the fullest device."""
+        return self.fullest.total / GIB
+
+    @property
     def missing(self) -> float:
         """GiB that a device lacks; 0 where all fits."""
-        return max(0.0, self.fullest.total / GIB - self.profile.memory)
+        return max(0.0, self.needed - self.profile.memory)
 
 
 def plan(scenario: Scenario, profile: Profile) -> Plan:
@@ -67,7 +72,7 @@ def search(scenario: Scenario, profile: Profile, devices: int) -> list[Plan]:
             f"no layout of {devices} devices fits into {profile.memory:g} GiB: {describe(nearest.scenario)} comes "
             f"nearest and lacks {nearest.missing:.1f} GiB a device; use more devices or a smaller model"
         )
-    return sorted(fitting, key=lambda each: (each.cost.step_time, each.fullest.total))
+    return sorted(fitting, key=lambda each: (each.cost.step_time, each.needed))
 
 
 def describe(scenario: Scenario) -> str:
@@ -104,12 +109,11 @@ def _variants(scenario: Scenario, profile: Profile, devices: int) -> Iterator[Sc
 
 
 def _layouts(devices: int, most_shards: int) -> Iterator[Layout]:
-    for tp in _divisors(devices):
+    for tp in (divisor for divisor in _divisors(devices) if divisor <= most_shards):
         for pp in _divisors(devices // tp):
             dp = devices // (tp * pp)
             for sharding in (False, True) if dp > 1 else (False,):
-                if tp <= most_shards:
-                    yield Layout(dp, tp, pp, sharding)
+                yield Layout(dp, tp, pp, sharding)
 
 
 def _divisors(number: int) -> list[int]:

@@ -5,11 +5,9 @@ from typing import Any
 
 from rich.table import Table
 
-from harness.plan import Plan
-from harness.plan.search import describe
+from harness.plan import GIB, Plan, describe
 
 CAVEAT = "a model, not a measurement: arithmetic on the sizes and the profile's figures (docs/planning.md)"
-_GIB = 2**30
 
 
 def memory_table(plan: Plan) -> Table:
@@ -19,7 +17,7 @@ def memory_table(plan: Plan) -> Table:
     for name in ("stage", *names):
         table.add_column(name, justify="right")
     for stage, needs in enumerate(plan.stages):
-        table.add_row(str(stage), *(f"{getattr(needs, name) / _GIB:.3g}" for name in names))
+        table.add_row(str(stage), *(f"{getattr(needs, name) / GIB:.3g}" for name in names))
     return table
 
 
@@ -58,7 +56,7 @@ def search_table(plans: list[Plan], most: int) -> Table:
         cost = plan.cost
         table.add_row(
             describe(plan.scenario),
-            f"{plan.fullest.total / _GIB:.1f}",
+            f"{plan.needed:.1f}",
             f"{cost.bubble_ratio:.1%}",
             f"{cost.communication_share:.0%}",
             f"{cost.step_time:.3g} s",

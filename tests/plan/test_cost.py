@@ -55,8 +55,7 @@ def test_a_pipeline_waits_as_the_formula_says(micro_batches, bubble):
     scenario = Scenario(model="7b", batch=16, layout=Layout(pp=4), micro_batches=micro_batches, eval_sequences=0)
     found = cost(scenario, DEVICE)
     assert found.bubble_ratio == pytest.approx(bubble)
-    inside = found.compute + sum(each.seconds for each in found.traffic)
-    assert found.step_time == pytest.approx(inside / (1 - bubble))
+    assert found.step_time == pytest.approx((found.compute + found.exposed) / (1 - bubble))
 
 
 def test_recomputing_costs_a_forward_pass_of_the_blocks():
@@ -71,3 +70,30 @@ def test_twice_the_devices_halve_the_computing():
         assert cost(SEVEN.replace(layout=layout), DEVICE).compute == pytest.approx(
             cost(SEVEN.replace(layout=Layout()), DEVICE).compute / 2
         )
+
+
+@pytest.mark.parametrize(
+    ("changes", "sums"),
+    [
+        ({}, 5 + 5),
+        ({"accumulation": 4}, 4 * (5 + 5)),
+        ({"recompute": "full"}, 5 + 5 + 2),
+        ({"layout": Layout(tp=2, pp=2)}, 3 + 2 + 2),
+        ({"layout": Layout(tp=2, pp=2), "engine": "semi_auto"}, 3 + 2),
+        ({"layout": Layout(tp=2, pp=2), "pipeline_schedule": "zero_bubble"}, 3 * 2 + 2 * 3),
+    ],
+)
+def test_sums_over_shards_are_counted_by_hand(changes, sums):
+    """Two blocks. A stage of ours goes forward twice, then without its last sum; zero bubble's last stage, thrice."""
+    scenario = Scenario(model="nano", batch=8, layout=Layout(tp=2), eval_sequences=0).replace(**changes)
+    (found,) = (each for each in cost(scenario, DEVICE).traffic if each.purpose == "tensor parallel")
+    assert found.calls == sums
+
+
+@pytest.mark.parametrize(("stages", "chunks", "messages"), [(2, 1, 8), (4, 1, 16), (2, 2, 24), (4, 2, 32)])
+def test_the_busiest_stage_sends_forward_and_back(stages, chunks, messages):
+    """Eight micro-batches; between two stages, each end lacks one direction."""
+    schedule = "interleaved" if chunks > 1 else "1f1b"
+    changes = {"micro_batches": 8, "chunks": chunks, "pipeline_schedule": schedule, "layout": Layout(pp=stages)}
+    (found,) = cost(Scenario(model="deep", batch=8, eval_sequences=0, **changes), DEVICE).traffic
+    assert (found.kind, found.calls) == ("Send", messages)

@@ -54,5 +54,5 @@ def test_devices_that_divide_nothing_are_refused():
 
 def test_what_a_layout_lacks():
     found = plan(Scenario(model="13b", batch=8, layout=Layout(), eval_sequences=0), ASCEND)
-    assert found.missing == pytest.approx(found.fullest.total / 2**30 - 64)
+    assert found.missing == pytest.approx(found.needed - 64)
     assert found.missing > 100
