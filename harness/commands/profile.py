@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from harness.errors import ProfileError, Undefined
+from harness.errors import ProfileError
 from harness.profiling import Operator, StepTrace, read_operators, read_steps, shares
 from harness.run import Run
 
@@ -33,20 +33,15 @@ def read_profile(folder: Path, steps: int) -> Profile:
 
     Raises:
         ProfileError: there is no profile in it, or it is damaged.
+        Undefined: its steps took no time.
     """
     if not folder.is_dir():
         raise ProfileError(f"{folder} is no folder; name one that mindspore.profiler left, or a run's")
     if (folder / "run.json").exists():
         return Profile(_of_run(folder / "run.json"), [], {})
-    traces, found = [], {}
-    try:
-        traces = read_steps(folder)
-        found = shares(traces)
-    except (ProfileError, Undefined):
-        # CPU and GPU report no steps; the operators below say whether it is a profile at all.
-        if any(folder.rglob("*step_trace_time.csv")):
-            raise
-    return Profile(read_operators(folder, len({each.step for each in traces}) or steps), traces, found)
+    traces = read_steps(folder)
+    operators = read_operators(folder, len({each.step for each in traces}) or steps)
+    return Profile(operators, traces, shares(traces) if traces else {})
 
 
 def _of_run(path: Path) -> list[Operator]:

@@ -34,18 +34,15 @@ def read_operators(folder: Path, steps: int) -> list[Operator]:
     Raises:
         ProfileError: there is no such file in it, or it is damaged.
     """
-    device, host = find(folder, "op_statistic*.csv"), find(folder, "cpu_op_type_info_*.csv")
-    if device:
+    if path := find(folder, "op_statistic*.csv"):
         kind, calls, time, unit = "OP Type", "Count", "Total Time(us)", 1e-6
-    elif host:
+    elif path := find(folder, "cpu_op_type_info_*.csv"):
         kind, calls, time, unit = "op_type", "type_occurrences", "total_compute_time", 1e-3
     else:
         raise ProfileError(
             f"{folder.name} holds neither op_statistic*.csv nor cpu_op_type_info_*.csv: name a folder that "
             "mindspore.profiler left"
         )
-    path = device or host
-    assert path
     found: dict[str, Operator] = {}
     for row in read(path, kind, calls, time):
         # One kind may run on several sorts of cores.

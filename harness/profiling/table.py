@@ -8,10 +8,9 @@ from harness.errors import ProfileError
 Row = dict[str, str]
 
 
-def find(folder: Path, *patterns: str) -> Path | None:
-    """The newest file below a folder that matches one of the patterns."""
-    found = [path for pattern in patterns for path in folder.rglob(pattern)]
-    return max(found, key=lambda path: path.stat().st_mtime_ns, default=None)
+def find(folder: Path, pattern: str) -> Path | None:
+    """The newest file below a folder that matches a pattern."""
+    return max(folder.rglob(pattern), key=lambda path: path.stat().st_mtime_ns, default=None)
 
 
 def read(path: Path, *needed: str) -> list[Row]:

@@ -77,6 +77,5 @@ def test_a_damaged_file_is_refused(tmp_path, text, message):
         read_steps(tmp_path)
 
 
-def test_another_folder_is_refused(tmp_path):
-    with pytest.raises(ProfileError, match=r"holds no step_trace_time\.csv: Ascend's profiler alone"):
-        read_steps(tmp_path)
+def test_hardware_that_reports_no_steps_has_none(tmp_path):
+    assert read_steps(tmp_path) == []
