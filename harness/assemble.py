@@ -90,11 +90,10 @@ def assemble(
         oversubscribed=shared,
         weights=whole_weights(reports),
         events=[_from(beginning, report.events) for report in reports] if all(r.events for r in reports) else [],
-        starved=_starved(reports),
         straggler="" if shared else _straggler(scenario, reports),
         host_memory=reports[scenario.reporting_rank].host_memory,
         operators=reports[scenario.reporting_rank].operators,
-        warnings=sorted({warning for report in reports for warning in report.warnings}),
+        warnings=_warnings(reports, values.defined.get("data_wait", 0.0)),
         oracle_perplexity=None if first.oracle_nll is None else perplexity(first.oracle_nll, 1),
         samples=[bytes(min(token, 255) for token in sample).decode("utf-8", "replace") for sample in first.samples],
     )
@@ -125,17 +124,14 @@ def waiting(reports: list[RankReport]) -> float:
     return max(shares)
 
 
-def _starved(reports: list[RankReport]) -> str:
-    try:
-        share = waiting(reports)
-    except Undefined:
-        return ""
-    if share < STARVED:
-        return ""
-    return (
-        f"the data pipeline is the bottleneck: training waits for its rows for {share:.0%} of the time; use more "
-        "data_workers, or prepare the data beforehand"
-    )
+def _warnings(reports: list[RankReport], data_wait: float) -> list[str]:
+    found = sorted({warning for report in reports for warning in report.warnings})
+    if data_wait >= STARVED:
+        found.append(
+            f"the data pipeline is the bottleneck: training waits for its rows for {data_wait:.0%} of the time; "
+            "use more data_workers, or prepare the data beforehand"
+        )
+    return found
 
 
 def diverged(reports: list[RankReport]) -> int:

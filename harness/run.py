@@ -7,6 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.environment import Environment
 from harness.errors import Undefined
+from harness.metrics.growth import Growth, growth
 from harness.metrics.sketch import distance
 from harness.metrics.speed import WARMUP_STEPS
 from harness.profiling import Operator
@@ -126,7 +127,7 @@ class RankReport(BaseModel):
     """Of a step, slowest kind first, where steps were profiled."""
 
     warnings: list[str] = Field(default_factory=list)
-    """What the user should know of the model."""
+    """What the user should know of the model and of the data."""
 
     source: str = ""
     """File that the model's class is defined in."""
@@ -169,20 +170,17 @@ class Run(BaseModel):
     events: list[list[Event]] = Field(default_factory=list)
     """What each rank did when, in the last steps of a run of several ranks."""
 
-    starved: str = ""
-    """Says so where training waits for its data."""
-
     straggler: str = ""
     """Names a rank that holds the others up."""
 
     host_memory: list[float] = Field(default_factory=list)
-    """MiB that the reporting rank and its children took, every ``host_memory_spacing`` steps."""
+    """MiB that the reporting rank and its children took, at equal distances."""
 
     operators: list[Operator] = Field(default_factory=list)
     """Of a step of the reporting rank, slowest kind first, where steps were profiled."""
 
     warnings: list[str] = Field(default_factory=list)
-    """What the user should know of the model."""
+    """What the user should know of the model, of the data, and of the way from one to the other."""
 
     oracle_perplexity: float | None = None
     samples: list[str] = Field(default_factory=list)
@@ -230,9 +228,13 @@ class Run(BaseModel):
         return statistics.median(self.step_seconds[WARMUP_STEPS:])
 
     @property
-    def host_memory_spacing(self) -> int:
-        """Steps between two values of ``host_memory``."""
-        return spacing(self.description.steps)
+    def host_memory_growth(self) -> Growth:
+        """MiB a step by which the host memory grows, the first third left out, in which caches fill.
+
+        Raises:
+            Undefined: nobody looked often enough.
+        """
+        return growth(self.host_memory[len(self.host_memory) // 3 :], spacing(self.description.steps))
 
     @property
     def description(self) -> Scenario:

@@ -41,11 +41,7 @@ class OversubscribedWarning(UserWarning):
 
 
 class TrainingWarning(UserWarning):
-    """A model that does not train as its scenario reads."""
-
-
-class StarvedWarning(UserWarning):
-    """Training that waits for its data."""
+    """Training that goes on, but not as its scenario reads, or not as fast as it could."""
 
 
 class StragglerWarning(UserWarning):
@@ -168,8 +164,6 @@ class Trainer:
             warnings.warn(run.oversubscribed, OversubscribedWarning, stacklevel=2)
         if run.straggler:
             warnings.warn(run.straggler, StragglerWarning, stacklevel=2)
-        if run.starved:
-            warnings.warn(run.starved, StarvedWarning, stacklevel=2)
         for text in run.warnings:
             warnings.warn(text, TrainingWarning, stacklevel=2)
         return run

@@ -171,4 +171,4 @@ def test_a_data_pipeline_that_starves_training_is_named(tmp_path):
     suite = ["suites/data/test_pipeline.py", "-m", "cpu", "-k", "does_not_wait", "--results", str(tmp_path)]
     done = harness(ROOT, "pytest", "-q", *suite, "--history", "off", "--plant", "slow_data=0.4")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert re.search(r"StarvedWarning: the data pipeline is the bottleneck: .* for [3-9]\d% of the time", done.stdout)
+    assert re.search(r"TrainingWarning: the data pipeline is the bottleneck: .* for [3-9]\d% of the time", done.stdout)

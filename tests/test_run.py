@@ -223,9 +223,9 @@ def test_the_rank_that_waits_most_for_its_rows_says_how_long(waited, share):
     ]
     found = assemble(SCENARIO.replace(steps=4), HOST, reports)
     assert found["data_wait"] == pytest.approx(share)
-    assert bool(found.starved) == (share >= 0.3)
-    if found.starved:
-        assert "waits for its rows for 75% of the time" in found.starved
+    assert bool(found.warnings) == (share >= 0.3)
+    if found.warnings:
+        assert "waits for its rows for 75% of the time" in found.warnings[0]
 
 
 def test_a_stage_that_is_slower_is_no_bubble():
@@ -233,3 +233,11 @@ def test_a_stage_that_is_slower_is_no_bubble():
     events = [[Event(0, "alone", name, 0, seconds) for name in ("F0", "B0")] for seconds in (1.0, 2.0)]
     found = assemble(PIPELINE, HOST, [report(rank, events=own) for rank, own in enumerate(events)])
     assert found["replayed_bubble_ratio"] == pytest.approx(0.2)
+
+
+def test_host_memory_grows_after_its_first_third():
+    """Thirty values of a cache that fills, then half a MiB every third step."""
+    found = run(report(host_memory=[100.0 + 9 * i for i in range(30)] + [400 + 0.5 * i for i in range(60)]))
+    assert found.host_memory_growth.slope == pytest.approx(0.5)
+    with pytest.raises(Undefined, match="tell of no growth"):
+        _ = run(report()).host_memory_growth

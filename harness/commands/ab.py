@@ -11,14 +11,12 @@ from harness.errors import ScenarioError
 from harness.launch.code import Code
 from harness.measure import measure
 from harness.metrics.speed import WARMUP_STEPS
+from harness.report.ab import Pair
 from harness.run import Run
 from harness.scenario import Scenario
 
 FEWEST_STEPS = WARMUP_STEPS + 6
 """A run shorter than this tells no step time."""
-
-Pair = tuple[Run, Run]
-"""As it was, and changed."""
 
 
 def parse_changes(texts: Sequence[str], together: bool) -> dict[str, Any]:

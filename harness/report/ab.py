@@ -11,6 +11,7 @@ from harness.report.terminal import number
 from harness.run import Run
 
 Pair = tuple[Run, Run]
+"""As it was, and changed."""
 
 COMPARED = ("step_time", "throughput", "peak_memory")
 SHOWN_STEPS = 6
