@@ -63,11 +63,12 @@ def cost(scenario: Scenario, profile: Profile) -> Cost:
     within = sum(each.seconds for each in tensor)
     # A stage hands over and goes on: of all its messages, one each way is waited for.
     within += sum(each.seconds / each.calls * min(each.calls, 2) for each in pipeline)
-    at_end = sum(each.seconds for each in data)
+    ends = _tied_ends(scenario, profile)
+    at_end = sum(each.seconds for each in (*data, *ends))
     if scenario.engine != "explicit":
         at_end = max(0.0, at_end - 2 / 3 * compute)
     step = (compute + within) / (1 - bubble) + at_end
-    return Cost(compute, bubble, (*tensor, *pipeline, *data), within + at_end, step, scenario.tokens_per_step)
+    return Cost(compute, bubble, (*tensor, *pipeline, *data, *ends), within + at_end, step, scenario.tokens_per_step)
 
 
 def ring_time(kind: str, size: float, ranks: int, bandwidth: float, latency: float) -> float:
@@ -158,6 +159,16 @@ def _pipeline(scenario: Scenario, profile: Profile) -> list[Traffic]:
 def _stream(scenario: Scenario) -> float:
     """Bytes of a micro-batch's residual stream."""
     return float(FLOAT32 * scenario.micro_batch_rows * scenario.sequence * sizes(scenario).width)
+
+
+def _tied_ends(scenario: Scenario, profile: Profile) -> list[Traffic]:
+    """The gradient of a table that the first stage reads and the last one multiplies by."""
+    model, layout = sizes(scenario), scenario.layout
+    if layout.pp == 1 or not model.tied:
+        return []
+    size = float(FLOAT32 * model.vocabulary * model.width // layout.tp)
+    once = ring_time("AllReduce", size, 2, _bandwidth(profile, layout.world_size), profile.latency)
+    return [Traffic("tied embedding", "AllReduce", 1, size, once)]
 
 
 def _data(scenario: Scenario, profile: Profile) -> list[Traffic]:

@@ -97,3 +97,10 @@ def test_the_busiest_stage_sends_forward_and_back(stages, chunks, messages):
     changes = {"micro_batches": 8, "chunks": chunks, "pipeline_schedule": schedule, "layout": Layout(pp=stages)}
     (found,) = cost(Scenario(model="deep", batch=8, eval_sequences=0, **changes), DEVICE).traffic
     assert (found.kind, found.calls) == ("Send", messages)
+
+
+@pytest.mark.parametrize(("model", "stages", "tables"), [("tiny", 2, 0), ("tiny-tied", 1, 0), ("tiny-tied", 2, 1)])
+def test_the_ends_of_a_pipeline_reduce_a_tied_table(model, stages, tables):
+    scenario = Scenario(model=model, batch=8, layout=Layout(pp=stages), eval_sequences=0)
+    found = [each.bytes for each in cost(scenario, DEVICE).traffic if each.purpose == "tied embedding"]
+    assert found == [4 * 256 * 128] * tables
