@@ -29,6 +29,7 @@ def check_agreement(scenario: "Scenario") -> None:
         )
     _check_pipeline(scenario)
     _check_records(scenario)
+    _check_stored(scenario)
     if not scenario.fused_reduction and scenario.layout.dp == 1:
         raise ScenarioError("fused_reduction=False and layout.dp=1 disagree: there is nothing to reduce")
     if scenario.mode != "graph" and scenario.execution_order == "graph":
@@ -73,6 +74,21 @@ def _check_records(scenario: "Scenario") -> None:
         raise ScenarioError(
             f"bad_records={scenario.bad_records!r} and data={scenario.data!r} disagree: it has no records; use "
             "records:FILE"
+        )
+
+
+def _check_stored(scenario: "Scenario") -> None:
+    if not scenario.data.startswith("mindrecord:"):
+        return
+    for name in ("masking", "shuffle_sentences"):
+        if getattr(scenario, name):
+            raise ScenarioError(
+                f"{name}={getattr(scenario, name)!r} and data={scenario.data!r} disagree: its rows are as they were "
+                "converted; use text:FILE"
+            )
+    if scenario.data_processes:
+        raise ScenarioError(
+            f"data_processes=True and data={scenario.data!r} disagree: MindSpore reads MindRecord by threads alone"
         )
 
 

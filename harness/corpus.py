@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from harness import stored
 from harness.augment import mask, shuffle_sentences
 from harness.errors import DataError
 from harness.records import split, summary
@@ -26,11 +27,24 @@ _WHEEL_PROSE = "Third_Party_Open_Source_Software_Notice"
 
 
 @dataclass(frozen=True)
+class StoredRows:
+    """Windows that stay on disk."""
+
+    files: tuple[str, ...]
+    """MindRecord files. The row after the last weighs nothing."""
+
+    rows: int
+
+    def __len__(self) -> int:
+        return self.rows
+
+
+@dataclass(frozen=True)
 class Corpus:
     """Windows of ``sequence + 1`` tokens: the inputs and, shifted by one, their targets."""
 
-    train: Tokens
-    """(windows, sequence + 1)."""
+    train: "Tokens | StoredRows"
+    """(windows, sequence + 1), or where they lie."""
 
     held_out: Tokens
     """(windows, sequence + 1), disjoint from ``train``."""
@@ -53,12 +67,15 @@ def load(scenario: Scenario, root: Path) -> Corpus:
         root: folder that relative text files are relative to.
 
     Raises:
-        DataError: the text is missing, not UTF-8, shorter than both splits need, or holds bad records.
+        DataError: the text is missing, not UTF-8, shorter than both splits need, or holds bad records; or what was
+            converted of it is not whole.
     """
     if scenario.data == "markov":
         return _markov(scenario)
     if scenario.data.startswith("records:"):
         return _records(scenario, root)
+    if scenario.data.startswith("mindrecord:"):
+        return _stored(scenario, root)
     name = scenario.data.partition(":")[2]
     content = _read(root / name if name else _wheel_prose(), scenario)
     try:
@@ -97,6 +114,18 @@ def _records(scenario: Scenario, root: Path) -> Corpus:
     digest = hashlib.sha256(content).hexdigest()[:16]
     train = _masked(windows[~is_held_out], scenario)
     return Corpus(train, windows[is_held_out], f"records-{digest}", (warning,) if warning else ())
+
+
+def _stored(scenario: Scenario, root: Path) -> Corpus:
+    folder = root / scenario.data.partition(":")[2]
+    manifest = stored.read(folder, scenario.data)
+    if manifest.sequence != scenario.sequence:
+        raise DataError(
+            f"sequence={scenario.sequence} and data={scenario.data!r} disagree: it was converted with "
+            f"sequence={manifest.sequence}; use that, or convert the text anew"
+        )
+    rows = StoredRows(tuple(str(folder / name) for name in manifest.shards), manifest.rows)
+    return Corpus(rows, stored.held_out(folder, scenario.data), manifest.data)
 
 
 def _held_out(windows: int) -> npt.NDArray[np.bool_]:

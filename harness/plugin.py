@@ -1,9 +1,10 @@
 """The pytest plugin: hooks and fixtures that hand everything on."""
 
+import hashlib
 import os
 import sys
 import uuid
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timezone
 from pathlib import Path
@@ -32,6 +33,7 @@ from harness.topology import BINDINGS, check_binding, numa_nodes
 
 if TYPE_CHECKING:
     from harness.confirmation import Confirmer
+    from harness.reading import Reader
 
 SESSION = pytest.StashKey[Session]()
 REPORTER = pytest.StashKey[Reporter]()
@@ -148,7 +150,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _trains(item: pytest.Item) -> bool:
-    return "trainer" in getattr(item, "fixturenames", ())
+    return not {"trainer", "reader"}.isdisjoint(getattr(item, "fixturenames", ()))
 
 
 def _missing(item: pytest.Item) -> str:
@@ -192,11 +194,24 @@ def trainer(request: pytest.FixtureRequest, hardware: str) -> Trainer:
 
 
 @pytest.fixture
+def reader(request: pytest.FixtureRequest, hardware: str) -> Iterator["Reader"]:
+    """Reads a scenario's rows as training would, without training."""
+    from harness.launch.code import Code
+    from harness.reading import Reader
+
+    session = request.config.stash[SESSION]
+    session.prepare()
+    digest = hashlib.sha256(request.node.nodeid.encode()).hexdigest()[:8]
+    with Reader(hardware, Code(session.root), session.folder / "readings" / f"{digest}.log") as reader:
+        yield reader
+
+
+@pytest.fixture
 def gate(request: pytest.FixtureRequest, hardware: str) -> Gate:
     """Compares runs with this test's approved baseline; the test fails at its end if any value fell short."""
     nodeid = request.node.nodeid
     approved = baseline.read(_baselines(request.config) / baseline.baseline_path(nodeid, hardware))
-    collected = Gate(approved, request.config.stash[CONFIGURATION], nodeid, _recent(request.config, nodeid))
+    collected = Gate(approved, request.config.stash[CONFIGURATION], nodeid, _recent(request.config, nodeid), hardware)
     request.node.stash[GATE] = collected
     return collected
 

@@ -44,6 +44,7 @@ _AT_LEAST = {
     "sample_tokens": 1,
     "profiled_steps": 0,
     "data_workers": 1,
+    "data_prefetch": 1,
 }
 _REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
@@ -70,8 +71,8 @@ class Scenario:
 
     data: str = "text"
     """``text`` (the prose that MindSpore's wheel ships), ``text:FILE`` (UTF-8, relative to the project),
-    ``records:FILE`` (the same, a record a line, which stands alone in its row), or ``markov`` (a synthetic source of
-    known entropy)."""
+    ``records:FILE`` (the same, a record a line, which stands alone in its row), ``mindrecord:FOLDER`` (what ``harness
+    convert`` made of either), or ``markov`` (a synthetic source of known entropy)."""
 
     bad_records: str = "fail"
     """What becomes of records that are empty, longer than a row, or not UTF-8: ``fail``, or ``skip`` and tell."""
@@ -87,6 +88,9 @@ class Scenario:
 
     data_processes: bool = False
     """Whether the workers are processes, not threads."""
+
+    data_prefetch: int = 16
+    """Results that each operation of the data pipeline keeps ready."""
 
     steps: int = 20
     """Optimizer updates."""
@@ -215,8 +219,11 @@ class Scenario:
             hint = f"did you mean {near[0]!r}?" if near else f"presets are {', '.join(PRESETS)}"
             raise ScenarioError(f"model={self.model!r} is neither a preset nor 'package.module:function'; {hint}")
         kind, _, file = self.data.partition(":")
-        if self.data not in ("text", "markov") and not (kind in ("text", "records") and file):
-            raise ScenarioError(f"data={self.data!r} is unknown; use 'text', 'text:FILE', 'records:FILE' or 'markov'")
+        if self.data not in ("text", "markov") and not (kind in ("text", "records", "mindrecord") and file):
+            raise ScenarioError(
+                f"data={self.data!r} is unknown; use 'text', 'text:FILE', 'records:FILE', 'mindrecord:FOLDER' or "
+                "'markov'"
+            )
         if self.masking > MOST_MASKED:
             raise ScenarioError(
                 f"masking={self.masking:g} hides too much to learn from; use at most {MOST_MASKED}, usually 0.05 to 0.1"

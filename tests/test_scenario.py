@@ -62,6 +62,7 @@ def test_defaults_are_pinned():
         "bad_records": "fail",
         "shuffle_sentences": False,
         "data_workers": 1,
+        "data_prefetch": 16,
         "data_processes": False,
     }
     assert Scenario(steps=21).hash == "4f18a8496dc35897"
@@ -125,6 +126,12 @@ def test_is_frozen():
         ({"masking": -0.1}, "masking must be a finite number of at least 0"),
         ({"data": "text:src/model.py", "shuffle_sentences": True}, "it has no sentences, its order is its meaning"),
         ({"data": "markov", "shuffle_sentences": True}, "data='markov' disagree: it has no sentences"),
+        ({"data": "mindrecord:"}, "is unknown; use 'text', .*'mindrecord:FOLDER'"),
+        ({"data": "mindrecord:../x"}, "leaves the project"),
+        ({"data": "mindrecord:x", "masking": 0.1}, "masking=0.1 and .* disagree: its rows are as they were converted"),
+        ({"data": "mindrecord:x", "shuffle_sentences": True}, "shuffle_sentences=True and .* disagree"),
+        ({"data": "mindrecord:x", "data_processes": True}, "MindSpore reads MindRecord by threads alone"),
+        ({"data_prefetch": 0}, "data_prefetch must be a whole number of at least 1"),
         ({"data_workers": 0}, "data_workers must be a whole number of at least 1"),
         ({"compile_cache": True, "mode": "pynative"}, "compile_cache=True and mode='pynative' disagree"),
         ({"graph_kernel": "yes"}, "graph_kernel must be True or False, not 'yes'"),

@@ -19,6 +19,7 @@ app.command()(trials.selftest)
 app.command()(trials.ab)
 app.command()(reading.plan)
 app.command()(reading.profile)
+app.command()(reading.convert)
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Commands that run nothing: plans of layouts, and profiles of runs that were."""
+"""Commands that train nothing: plans of layouts, profiles of runs that were, and conversions of text."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ def profile(
 ) -> None:
     """Show the operators that a step calls, and where its time goes where the hardware reports it."""
     from harness.commands.profile import read_profile
-    from harness.report.profile import profile_tables, step_table
+    from harness.report.profile import profile_tables, share_line, step_table
     from harness.report.terminal import WIDE
 
     found = read_profile(folder, steps)
@@ -49,4 +49,31 @@ def profile(
     for table in profile_tables(found.operators, top):
         console.print(table)
     if found.steps:
-        console.print(step_table(found.steps, found.shares))
+        console.print(step_table(found.steps))
+        console.print(share_line(found.shares), soft_wrap=True)
+
+
+def convert(
+    data: Annotated[str, typer.Argument(help="text, text:FILE or records:FILE, as in a scenario.")],
+    folder: Annotated[Path, typer.Argument(help="Folder to make.")],
+    sequence: Annotated[int, typer.Option("--sequence", help="Tokens of a row, as in the scenarios that read it.")],
+    shard_size: Annotated[str, typer.Option("--shard-size", help="What no MindRecord file may pass.")] = "2GB",
+    bad_records: Annotated[str, typer.Option("--bad-records", help="fail or skip.")] = "fail",
+) -> None:
+    """Convert text to MindRecord, which scenarios read by data='mindrecord:FOLDER'."""
+    from harness import conversion
+    from harness.launch.code import Code
+    from harness.scenario import Scenario
+
+    scenario = Scenario(data=data, sequence=sequence, bad_records=bad_records)
+    done = conversion.convert(scenario, Code(Path.cwd()), folder, conversion.parse_size(shard_size))
+    console = Console(highlight=False)
+    for warning in done.warnings:
+        console.print(warning, style="yellow", markup=False, soft_wrap=True)
+    console.print(
+        f"{done.rows} rows, {done.text / 1e6:.2f} MB of text, in {done.seconds:.2f} s "
+        f"({done.text / 1e6 / done.seconds:.2f} MB/s); the largest of {done.shards} shards has "
+        f"{done.largest / 1e6:.2f} MB",
+        markup=False,
+        soft_wrap=True,
+    )

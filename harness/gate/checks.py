@@ -8,6 +8,7 @@ from typing import Any
 from harness.configuration import Configuration
 from harness.errors import PolicyError
 from harness.gate.baseline import BaselineFile, Record, candidate
+from harness.gate.benchmark import TIME, Benchmark, timed
 from harness.gate.confirm import suspicious
 from harness.gate.expected import apply
 from harness.gate.judge import judge
@@ -16,6 +17,7 @@ from harness.gate.validity import problem
 from harness.gate.verdict import Status, Verdict
 from harness.metrics.registry import Metric
 from harness.run import Run
+from harness.scenario import Scenario
 
 Confirm = Callable[[Run, Sequence[tuple[Verdict, Metric, Policy]]], list[Verdict]]
 """A run and what is suspected of it → a verdict for each suspicion."""
@@ -43,6 +45,7 @@ class Gate:
         configuration: Configuration,
         nodeid: str,
         recent: Recent = lambda label, run, since: {},
+        hardware: str = "cpu",
     ) -> None:
         """Begins to collect.
 
@@ -51,7 +54,9 @@ class Gate:
             configuration: the project's.
             nodeid: of the test.
             recent: finds times of runs that passed since an approval.
+            hardware: of the test.
         """
+        self.hardware = hardware
         self.recent = recent
         self.baseline = baseline
         self.configuration = configuration
@@ -106,6 +111,30 @@ class Gate:
         self.verdicts += verdicts
         return verdicts
 
+    def check_benchmark(
+        self,
+        benchmark: Benchmark,
+        scenario: Scenario,
+        label: str = "benchmark",
+        *,
+        policy: Mapping[str, Mapping[str, Any]] | None = None,
+    ) -> list[Verdict]:
+        """Compares what pytest-benchmark timed with its baseline.
+
+        Args:
+            benchmark: the ``benchmark`` fixture, after it has timed something.
+            scenario: what was timed.
+            label: names it among the runs of one test.
+            policy: tolerances of this test alone.
+
+        Returns:
+            One verdict, INVALID where pytest-benchmark was disabled and timed nothing.
+
+        Raises:
+            PolicyError: as ``check``.
+        """
+        return self.check(timed(benchmark, scenario, self.hardware), label, only=[TIME], policy=policy)
+
     def settle(self, confirm: Confirm) -> None:
         """Has every suspicious time run again, and takes the verdicts that come of it.
 
@@ -115,7 +144,9 @@ class Gate:
         for label, checked in self._checked.items():
             suspicions = []
             for verdict in self.verdicts:
-                if verdict.label == label and verdict.scope == "machine" and verdict.value is not None:
+                # What a benchmark timed can't be had by training again.
+                timed_run = verdict.scope == "machine" and verdict.metric != TIME
+                if verdict.label == label and timed_run and verdict.value is not None:
                     metric = find_metric(verdict.metric)
                     policy = resolve(metric, *checked.policies)
                     samples, recent = checked.samples.get(metric.name, ()), checked.recent.get(metric.name, ())

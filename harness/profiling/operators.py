@@ -28,7 +28,8 @@ def read_operators(folder: Path, steps: int) -> list[Operator]:
     """The operators of a step, slowest kind first.
 
     Args:
-        folder: what ``mindspore.profiler`` left: ``cpu_op_type_info_*.csv`` of CPU, ``op_statistic*.csv`` of Ascend.
+        folder: what ``mindspore.profiler`` left: ``cpu_op_type_info_*.csv`` of CPU; ``op_statistic*.csv`` of Ascend, or
+            its ``kernel_details.csv``, a line each call.
         steps: that were profiled.
 
     Raises:
@@ -36,20 +37,30 @@ def read_operators(folder: Path, steps: int) -> list[Operator]:
     """
     if path := find(folder, "op_statistic*.csv"):
         kind, calls, time, unit = "OP Type", "Count", "Total Time(us)", 1e-6
+    elif path := find(folder, "kernel_details.csv"):
+        return _from_kernels(path, steps)
     elif path := find(folder, "cpu_op_type_info_*.csv"):
         kind, calls, time, unit = "op_type", "type_occurrences", "total_compute_time", 1e-3
     else:
         raise ProfileError(
-            f"{folder.name} holds neither op_statistic*.csv nor cpu_op_type_info_*.csv: name a folder that "
-            "mindspore.profiler left"
+            f"{folder.name} holds no op_statistic*.csv, kernel_details.csv or cpu_op_type_info_*.csv: name a folder "
+            "that mindspore.profiler left"
         )
+    # One kind may run on several sorts of cores.
+    rows = read(path, kind, calls, time)
+    return _summed([(row[kind], number(row, calls, path), number(row, time, path) * unit) for row in rows], steps)
+
+
+def _from_kernels(path: Path, steps: int) -> list[Operator]:
+    rows = read(path, "Type", "Duration(us)")
+    # Where steps were marked, each line tells its own.
+    marked = len({row["Step ID"] for row in rows if row.get("Step ID")})
+    return _summed([(row["Type"], 1.0, number(row, "Duration(us)", path) * 1e-6) for row in rows], marked or steps)
+
+
+def _summed(calls: list[tuple[str, float, float]], steps: int) -> list[Operator]:
     found: dict[str, Operator] = {}
-    for row in read(path, kind, calls, time):
-        # One kind may run on several sorts of cores.
-        before = found.get(row[kind], Operator(row[kind], 0.0, 0.0))
-        found[row[kind]] = Operator(
-            row[kind],
-            before.calls + number(row, calls, path) / steps,
-            before.seconds + number(row, time, path) * unit / steps,
-        )
+    for kind, count, seconds in calls:
+        before = found.get(kind, Operator(kind, 0.0, 0.0))
+        found[kind] = Operator(kind, before.calls + count / steps, before.seconds + seconds / steps)
     return sorted(found.values(), key=lambda operator: (-operator.seconds, operator.kind))

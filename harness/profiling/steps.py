@@ -72,7 +72,7 @@ def read_steps(folder: Path) -> list[StepTrace]:
 
 
 def shares(steps: Sequence[StepTrace]) -> dict[str, float]:
-    """Metrics of the harness from a profile: of the rank that waits most, its mean over the steps.
+    """Metrics of the harness from a profile: of the rank that does worst in each, its mean over the steps.
 
     Raises:
         Undefined: no step took any time.
@@ -90,5 +90,7 @@ def shares(steps: Sequence[StepTrace]) -> dict[str, float]:
     return {
         "step_time": max(time / len(own) for own, time in pairs),
         "exposed_communication": max(sum(step.exposed for step in own) / time for own, time in pairs),
+        "communication_share": max(sum(step.communication for step in own) / time for own, time in pairs),
         "bubble_ratio": max(sum(step.bubble for step in own) / time for own, time in pairs),
+        "device_utilization": min(sum(step.computing for step in own) / time for own, time in pairs),
     }

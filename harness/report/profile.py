@@ -35,10 +35,14 @@ def profile_tables(operators: Sequence[Operator], most: int) -> list[Table]:
     return [*tables, operator_table(talking, most, "communication")] if talking else tables
 
 
-def step_table(steps: Sequence[StepTrace], shares: dict[str, float]) -> Table:
-    """Where each step's time went, and what it makes of the metrics."""
-    metrics = ", ".join(f"{name} {value:.3g} {METRICS[name].unit}".rstrip() for name, value in shares.items())
-    table = Table(title=f"steps: {metrics}", box=None, title_justify="left")
+def share_line(shares: dict[str, float]) -> str:
+    """Metrics that a profile makes, in a line."""
+    return ", ".join(f"{name} {value:.3g} {METRICS[name].unit}".rstrip() for name, value in shares.items())
+
+
+def step_table(steps: Sequence[StepTrace]) -> Table:
+    """Where each step's time went."""
+    table = Table(title="steps", box=None, title_justify="left")
     for name in ("step", "rank", "computing", "exposed communication", "overlapped", "free", "bubble"):
         table.add_column(name, justify="right")
     for step in steps:

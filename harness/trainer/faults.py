@@ -14,6 +14,7 @@ from mindspore.train import Callback, RunContext
 
 from harness.faults import Fault
 from harness.timeline import EventKind
+from harness.trainer.data import COLUMN
 from harness.trainer.generate import sample_token
 from harness.trainer.step import TrainStep
 
@@ -107,16 +108,17 @@ def _slow_rank(amount: float, training: "Training") -> None:
 
 
 def _slow_data(amount: float, training: "Training") -> None:
-    healthy = training.batches
+    healthy = training.passes
 
-    def late(*arguments: Any) -> Dataset:
+    def late(*arguments: Any) -> Iterator[Dataset]:
         def rows(windows: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
             time.sleep(amount)
             return windows
 
-        return healthy(*arguments).map(rows, ["windows"])
+        for dataset in healthy(*arguments):
+            yield dataset.map(rows, [COLUMN])
 
-    training.batches = late
+    training.passes = late
 
 
 def _memory(amount: float, training: "Training") -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,14 @@ from mindspore.dataset import Dataset
 from mindspore.train import Callback
 
 from harness import corpus
-from harness.errors import ScenarioError
+from harness.errors import DataError, ScenarioError
 from harness.launch.request import PROGRESS
 from harness.metrics.text import perplexity
 from harness.models import sizes_of
 from harness.run import MOST_VALUES, Load, RankReport, spacing
 from harness.scenario import Scenario
 from harness.trainer.auto.engine import AutoEngine
-from harness.trainer.data import batches
+from harness.trainer.data import passes
 from harness.trainer.evaluate import Evaluator
 from harness.trainer.generate import Choose, continuations, sample_token
 from harness.trainer.load import LoadMeter
@@ -61,7 +62,7 @@ class Training:
         self.timer = StepTimer()
         self.callbacks: list[Callback] = [self.curves, self.timer]
         self.held: list[Tensor] = []
-        self.batches: Callable[..., Dataset] = batches
+        self.passes: Callable[..., Iterator[Dataset]] = passes
         self.data_seconds: list[float] = []
         if rank == scenario.reporting_rank:
             self.callbacks.append(ProgressMonitor(folder / PROGRESS))
@@ -93,10 +94,10 @@ class Training:
         if scenario.engine == "explicit":
             replica = scenario.layout.position(self.rank)[1]
             own = share(order.T, scenario.layout.dp, replica).T
-        dataset = self.batches(scenario, self.corpus.train, own)
+        datasets = self.passes(scenario, self.corpus.train, own)
         meter = LoadMeter()
         monitors = Monitors(self.callbacks, scenario.steps)
-        for step, (windows,) in enumerate(self.waited_for(dataset.create_tuple_iterator(num_epochs=1)), start=1):
+        for step, (windows,) in enumerate(self.waited_for(datasets), start=1):
             monitors.begin_step(step)
             rate = self.rate(step)
             monitors.end_step((*self.step(windows, rate, step), rate))
@@ -105,15 +106,25 @@ class Training:
             self.engine.work_alone(windows)
         return self.report(load)
 
-    def waited_for(self, rows: Iterable[Any]) -> Iterator[Any]:
-        """Hands on what an iterator gives, and notes how long each took to come."""
-        iterator = iter(rows)
+    def waited_for(self, datasets: Iterable[Dataset]) -> Iterator[Any]:
+        """Hands on the batches of all datasets, and notes how long each took to come.
+
+        Raises:
+            DataError: the data can no longer be read.
+        """
+        batches = chain.from_iterable(dataset.create_tuple_iterator(num_epochs=1) for dataset in datasets)
         while True:
             start = time.perf_counter()
             try:
-                found = next(iterator)
+                found = next(batches)
             except StopIteration:
                 return
+            except (RuntimeError, ValueError) as error:
+                done = len(self.data_seconds)
+                raise DataError(
+                    f"data={self.scenario.data!r} could not be read after step {done} of {self.scenario.steps}: "
+                    f"{reason(error)}; see that it is still there and whole"
+                ) from None
             self.data_seconds.append(time.perf_counter() - start)
             yield found
 
@@ -156,6 +167,13 @@ class Training:
         prompts = corpus.evenly_spaced(self.corpus.held_out, scenario.samples)
         written = continuations(self.engine.next_logits(), prompts, scenario.sample_tokens, scenario.seed, self.choose)
         return [[int(token) for token in row] for row in written]
+
+
+def reason(error: Exception) -> str:
+    """The line of MindSpore's message that says what happened."""
+    lines = [line.strip() for line in str(error).splitlines()]
+    told = [line.removeprefix("[ERROR]").strip() for line in lines if line.startswith("[ERROR]")]
+    return (told or [line for line in lines if line] or [type(error).__name__])[0]
 
 
 def build_model(scenario: Scenario) -> nn.Cell:

@@ -33,14 +33,15 @@ def test_steps_where_there_are_some(tmp_path):
     (tmp_path / "op_statistic.csv").write_text("OP Type,Count,Total Time(us)\nMatMul,3,600\n")
     (tmp_path / "step_trace_time.csv").write_text(STEPS)
     text = run(tmp_path).output
-    assert "step_time 0.001 s, exposed_communication 0.15, bubble_ratio 0.1" in text
+    assert "step_time 0.001 s, exposed_communication 0.15, communication_share 0.2, bubble_ratio 0.1" in text
+    assert "device_utilization 0.8" in text
     assert "0.80 ms" in text
 
 
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({}, "holds neither op_statistic"),
+        ({}, "holds no op_statistic"),
         ({"run.json": "{"}, "is no run"),
         ({"step_trace_time.csv": STEPS[:-8]}, "cut off or damaged in line 2"),
     ],

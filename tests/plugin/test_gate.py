@@ -163,3 +163,18 @@ class TestOrphans:
         healthy = run(project, "--strict-baselines", *workers)
         healthy.stdout.no_fnmatch_line("*no test asks for baseline*")
         assert healthy.ret == 0
+
+
+@pytest.mark.parametrize(("arguments", "told"), [((), "NO_BASELINE"), (("-n", "1"), "INVALID")])
+def test_a_benchmark_that_xdist_silenced_is_invalid(project, arguments, told):
+    suite(
+        project,
+        "from harness import Scenario, hardware\n\n"
+        "@hardware('cpu')\n"
+        "def test_sorts(gate, benchmark):\n"
+        "    benchmark.pedantic(sorted, args=([3, 1, 2],), rounds=5)\n"
+        "    gate.check_benchmark(benchmark, Scenario())\n",
+    )
+    found = run(project, *arguments)
+    found.stdout.fnmatch_lines([f"*benchmark.benchmark_time*{told}*"])
+    found.assert_outcomes(failed=1 if told == "INVALID" else 0, passed=0 if told == "INVALID" else 1)

@@ -41,6 +41,28 @@ def test_ascend_tells_microseconds_and_sorts_of_cores(tmp_path):
     assert found[1] == Operator("Cast", 6, pytest.approx(2.5e-4))
 
 
+KERNELS = """Task ID,Name,Type,Accelerator Core,Start Time(us),Duration(us),Wait Time(us)
+1,a,MatMulV2,AI_CORE,1.5\t,100,0
+2,b,Cast,AI_VECTOR_CORE,2.5\t,20,1
+3,c,MatMulV2,AI_CORE,9.5\t,300,1
+"""
+
+
+def test_calls_one_by_one_add_up(tmp_path):
+    found = read_operators(folder(tmp_path, kernel_details=KERNELS), steps=2)
+    assert found == [("MatMulV2", 1.0, pytest.approx(200e-6)), ("Cast", 0.5, pytest.approx(10e-6))]
+
+
+def test_marked_steps_are_counted(tmp_path):
+    lines = KERNELS.splitlines()
+    marked = [f"Step ID,{lines[0]}", *(f"{step},{line}" for step, line in zip("445", lines[1:], strict=True))]
+    assert read_operators(folder(tmp_path, kernel_details="\n".join(marked)), steps=9)[0].calls == 1.0
+
+
+def test_sums_are_preferred_to_single_calls(tmp_path):
+    assert read_operators(folder(tmp_path, kernel_details=KERNELS, op_statistic_0=ASCEND), steps=4)[0].calls == 10
+
+
 @given(st.integers(1, 50))
 def test_calls_of_a_step_do_not_depend_on_how_many_were_profiled(tmp_path_factory, steps):
     text = CPU.splitlines()[0] + f"\nCast,{3 * steps},3,{0.5 * steps},1,1\n"
@@ -51,11 +73,13 @@ def test_calls_of_a_step_do_not_depend_on_how_many_were_profiled(tmp_path_factor
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({}, "profile holds neither op_statistic"),
+        ({}, "profile holds no op_statistic"),
         ({"cpu_op_type_info_0": "a,b\n1,2\n"}, "lacks the column 'op_type': no profiler of MindSpore wrote it"),
         ({"cpu_op_type_info_0": ""}, "lacks the column 'op_type'"),
         ({"cpu_op_type_info_0": CPU[: CPU.index("84") + 1]}, "cut off or damaged in line 3"),
         ({"cpu_op_type_info_0": CPU.replace("84", "x")}, "type_occurrences is 'x', which is no number"),
+        ({"kernel_details": KERNELS.replace("Type", "Kind")}, "lacks the column 'Type'"),
+        ({"kernel_details": KERNELS.replace(",20,1", ",x,1")}, "is 'x', which is no number"),
         ({"op_statistic": ASCEND.replace("20,100", "20,1,00")}, "cut off or damaged in line 3"),
     ],
 )

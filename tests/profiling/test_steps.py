@@ -30,7 +30,8 @@ def test_one_rank_in_seconds(tmp_path):
     assert (first.computing, first.exposed, first.free, first.bubble) == pytest.approx((0.8, 0.15, 0.05, 0.1))
     assert first.length == pytest.approx(1.0)
     found = shares(read_steps(tmp_path))
-    assert found == pytest.approx({"step_time": 1.0, "exposed_communication": 0.14, "bubble_ratio": 0.1})
+    expected = {"step_time": 1.0, "exposed_communication": 0.14, "bubble_ratio": 0.1}
+    assert found == pytest.approx({**expected, "communication_share": 0.19, "device_utilization": 0.81})
 
 
 def test_of_a_cluster_the_rank_that_waits_most_counts_and_stages_do_not(tmp_path):
@@ -38,7 +39,8 @@ def test_of_a_cluster_the_rank_that_waits_most_counts_and_stages_do_not(tmp_path
     (tmp_path / "cluster_step_trace_time.csv").write_text(CLUSTER)
     steps = read_steps(tmp_path)
     assert [step.rank for step in steps] == ["0", "1"]
-    assert shares(steps) == pytest.approx({"step_time": 1.0, "exposed_communication": 0.2, "bubble_ratio": 0.05})
+    expected = {"step_time": 1.0, "exposed_communication": 0.2, "bubble_ratio": 0.05}
+    assert shares(steps) == pytest.approx({**expected, "communication_share": 0.2, "device_utilization": 0.7})
 
 
 seconds = st.floats(0.001, 10)
