@@ -100,6 +100,10 @@ def test_no_shard_passes_its_bound(bound, tokens):
         assert rows * (4 * tokens + stored.OVERHEAD) + stored.HEADER + 2 * stored.PAGE <= min(bound, stored.LARGEST)
 
 
+def test_no_shard_outgrows_its_header_whatever_is_allowed():
+    assert rows_per_shard(10**12, 129) == rows_per_shard(stored.LARGEST, 129)
+
+
 def test_a_bound_below_one_row_says_what_would_do():
     with pytest.raises(DataError, match="shards of at most 1000000 bytes are too small for a row; allow at least 4 MB"):
         rows_per_shard(1_000_000, 129)
