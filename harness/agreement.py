@@ -49,6 +49,22 @@ def check_agreement(scenario: "Scenario") -> None:
         raise ScenarioError(
             f"eval_every={scenario.eval_every} and steps={scenario.steps} disagree: it would never evaluate"
         )
+    if scenario.quick_sequences and not (scenario.eval_every and scenario.quick_sequences < scenario.eval_sequences):
+        raise ScenarioError(
+            f"quick_sequences={scenario.quick_sequences}, eval_every={scenario.eval_every} and "
+            f"eval_sequences={scenario.eval_sequences} disagree: during training fewer are evaluated than at the end"
+        )
+    if scenario.sample_every and not scenario.samples:
+        raise ScenarioError(f"sample_every={scenario.sample_every} and samples=0 disagree: nothing to sample")
+    if scenario.sample_every and scenario.sample_tokens < 3:
+        raise ScenarioError(
+            f"sample_every={scenario.sample_every} and sample_tokens={scenario.sample_tokens} disagree: distinct_3 "
+            "needs three tokens"
+        )
+    if scenario.sample_every > scenario.steps:
+        raise ScenarioError(
+            f"sample_every={scenario.sample_every} and steps={scenario.steps} disagree: it would never sample"
+        )
     if scenario.profiled_steps and WARMUP_STEPS + scenario.profiled_steps > scenario.steps:
         raise ScenarioError(
             f"profiled_steps={scenario.profiled_steps} and steps={scenario.steps} disagree: {WARMUP_STEPS} steps of "

@@ -1,21 +1,33 @@
 """Puts what the ranks reported together into one run. Pure."""
 
+import itertools
 import math
 import statistics
+from collections.abc import Sequence
 from typing import Any
 
 from harness.environment import Environment, Host
 from harness.errors import Undefined
 from harness.metrics.speed import WARMUP_STEPS, steady_step_time, step_flops, throughput
-from harness.metrics.text import distinct_n, perplexity, repetition_ratio
+from harness.metrics.text import (
+    distinct_n,
+    empty_share,
+    longest_repeated_span,
+    perplexity,
+    repetition_ratio,
+    self_similarity,
+)
 from harness.models import sizes_of
-from harness.run import Held, Load, RankReport, Run, Weights
+from harness.run import Evaluation, Held, Load, RankReport, Run, Weights
 from harness.scenario import Scenario
 from harness.schedule import schedule_of
 from harness.timeline import Event, exposure, median_idle, replayed, slowest, steps_of, within
 
 STARVED = 0.3
 """Share of the time that training must wait for its rows for the data pipeline to be named."""
+
+BETTER = 0.005
+"""Share by which perplexity must fall to have improved."""
 
 STRAGGLING = 1.5
 """How many times as long as the fastest of its kind a rank must compute to be named."""
@@ -83,7 +95,7 @@ def assemble(
         fault=fault,
         metrics=values.defined,
         undefined=values.undefined,
-        curves=reports[scenario.reporting_rank].curves,
+        curves=_curves(reports[scenario.reporting_rank]),
         step_seconds=seconds,
         foreign_load=foreign_share(loads) if len(loads) == len(reports) else None,
         device_processes=host.device_processes,
@@ -93,9 +105,12 @@ def assemble(
         straggler="" if shared else _straggler(scenario, reports),
         host_memory=reports[scenario.reporting_rank].host_memory,
         operators=reports[scenario.reporting_rank].operators,
-        warnings=_warnings(reports, values.defined.get("data_wait", 0.0)),
+        warnings=[
+            *_warnings(reports, values.defined.get("data_wait", 0.0)),
+            *disagreements(first.evaluations, scenario.eval_every),
+        ],
         oracle_perplexity=None if first.oracle_nll is None else perplexity(first.oracle_nll, 1),
-        samples=[bytes(min(token, 255) for token in sample).decode("utf-8", "replace") for sample in first.samples],
+        samples=[as_text(sample) for sample in first.samples],
     )
 
 
@@ -125,7 +140,7 @@ def waiting(reports: list[RankReport]) -> float:
 
 
 def _warnings(reports: list[RankReport], data_wait: float) -> list[str]:
-    found = sorted({warning for report in reports for warning in report.warnings})
+    found = list(dict.fromkeys(warning for report in reports for warning in report.warnings))
     if data_wait >= STARVED:
         found.append(
             f"the data pipeline is the bottleneck: training waits for its rows for {data_wait:.0%} of the time; "
@@ -249,9 +264,53 @@ def _speed(values: _Values, scenario: Scenario, seconds: list[float]) -> None:
 
 
 def _text(values: _Values, scenario: Scenario, first: RankReport) -> None:
-    if scenario.eval_sequences:
-        values.add("validation_perplexity", lambda: perplexity(first.nll_sum or 0.0, first.nll_tokens))
+    evaluation = first.evaluation
+    if scenario.eval_sequences and evaluation:
+        values.add("validation_perplexity", lambda: evaluation.perplexity)
+        values.add("token_accuracy", lambda: evaluation.accuracy)
     if scenario.samples:
         for n in (1, 2, 3):
             values.add(f"distinct_{n}", lambda n=n: distinct_n(first.samples, n))
         values.add("repetition", lambda: repetition_ratio(first.samples, 3))
+        values.add("longest_repeat", lambda: statistics.mean(longest_repeated_span(s) for s in first.samples))
+        values.add("empty_outputs", lambda: empty_share([as_text(sample) for sample in first.samples]))
+    if scenario.samples > 1:
+        values.add("self_similarity", lambda: self_similarity(first.samples, 3))
+
+
+def _curves(report: RankReport) -> dict[str, list[float]]:
+    curves = dict(report.curves)
+    if report.evaluations:
+        curves["perplexity_curve"] = [each.perplexity for each in report.evaluations]
+        curves["token_accuracy_curve"] = [each.accuracy for each in report.evaluations]
+    if report.samplings:
+        curves["distinct_3_curve"] = [distinct_n(samples, 3) for samples in report.samplings]
+    return curves
+
+
+def disagreements(evaluations: Sequence[Evaluation], every: int) -> list[str]:
+    """Where perplexity got better from one evaluation to the next, and accuracy worse beyond what chance explains.
+
+    Args:
+        evaluations: one after the other, on the same tokens.
+        every: steps between them.
+    """
+    found = []
+    for number, (before, after) in enumerate(itertools.pairwise(evaluations), start=1):
+        if not (before.tokens and after.tokens):
+            continue
+        share = before.accuracy
+        # Two standard errors of the difference, as if the two were of different tokens: wider than need be.
+        chance = 2 * math.sqrt(2 * share * (1 - share) / before.tokens)
+        if after.perplexity < (1 - BETTER) * before.perplexity and after.accuracy < share - chance:
+            found.append(
+                f"between steps {number * every} and {(number + 1) * every} perplexity improved from "
+                f"{before.perplexity:.6g} to {after.perplexity:.6g} and token accuracy fell from {share:.2%} to "
+                f"{after.accuracy:.2%}: they disagree on whether the model got better"
+            )
+    return found
+
+
+def as_text(sample: Sequence[int]) -> str:
+    """A sample's tokens as text; bytes that are no text are replaced."""
+    return bytes(min(token, 255) for token in sample).decode("utf-8", "replace")

@@ -1,7 +1,7 @@
 """What came back: the report of each rank, and the run that is put together from them. The schema of results."""
 
 import statistics
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,6 +10,7 @@ from harness.errors import Undefined
 from harness.metrics.growth import Growth, growth
 from harness.metrics.sketch import distance
 from harness.metrics.speed import WARMUP_STEPS
+from harness.metrics.text import perplexity
 from harness.profiling import Operator
 from harness.scenario import Scenario
 from harness.timeline import Event
@@ -71,6 +72,33 @@ class Weights(BaseModel):
     sketch: list[float]
 
 
+class Evaluation(NamedTuple):
+    """Sums over held-out tokens."""
+
+    nll: float
+    """Nats."""
+
+    tokens: int
+    correct: int
+    """Tokens that the model held for the likeliest."""
+
+    @property
+    def perplexity(self) -> float:
+        """As ``harness.metrics.text.perplexity``."""
+        return perplexity(self.nll, self.tokens)
+
+    @property
+    def accuracy(self) -> float:
+        """Share of the tokens that the model held for the likeliest.
+
+        Raises:
+            Undefined: no token counts.
+        """
+        if not self.tokens:
+            raise Undefined("token accuracy is undefined: no token counts")
+        return self.correct / self.tokens
+
+
 class RankReport(BaseModel):
     """What one rank measured."""
 
@@ -92,12 +120,17 @@ class RankReport(BaseModel):
     """How long each step's rows took to come; no part of ``step_seconds``."""
 
     curves: dict[str, list[float]]
-    """One value a step, except ``perplexity_curve``: one an evaluation."""
+    """One value a step."""
 
-    nll_sum: float | None = None
-    """Nats over the held-out tokens, and how many; on rank 0 where the scenario evaluates."""
+    evaluation: Evaluation | None = None
+    """On all held-out windows, after training, where the scenario evaluates."""
 
-    nll_tokens: int = 0
+    evaluations: list[Evaluation] = Field(default_factory=list)
+    """During training."""
+
+    samplings: list[list[list[int]]] = Field(default_factory=list)
+    """Continuations during training, as ``samples``."""
+
     oracle_nll: float | None = None
     samples: list[list[int]] = Field(default_factory=list)
     """Sampled continuations as token ids, without their prompts."""

@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from harness.agreement import check_agreement
+from harness.decoding import Decoding
 from harness.errors import ScenarioError
 from harness.layout import Layout
 from harness.models import PRESETS, sizes_of
@@ -42,6 +43,9 @@ _AT_LEAST = {
     "eval_sequences": 0,
     "samples": 0,
     "sample_tokens": 1,
+    "sample_every": 0,
+    "top_k": 0,
+    "quick_sequences": 0,
     "profiled_steps": 0,
     "data_workers": 1,
     "data_prefetch": 1,
@@ -172,11 +176,26 @@ class Scenario:
     eval_sequences: int = 128
     """Held-out sequences of one evaluation; 0 evaluates never."""
 
+    quick_sequences: int = 0
+    """Held-out sequences of an evaluation during training, if not all of them; on trouble all are evaluated at once."""
+
     samples: int = 0
     """Continuations sampled after training; 0 samples none."""
 
     sample_tokens: int = 64
     """Tokens of each sampled continuation."""
+
+    sample_every: int = 0
+    """Updates between samplings during training; 0 samples once, at the end."""
+
+    temperature: float = 1.0
+    """Divides the logits that continuations are drawn by; 0 takes the likeliest token always."""
+
+    top_k: int = 0
+    """Likeliest tokens that may be drawn; 0 for all."""
+
+    top_p: float = 1.0
+    """Share of the probability that the tokens that may be drawn must reach, likeliest first."""
 
     profiled_steps: int = 0
     """Steps after the warm-up under MindSpore's profiler, which counts operators and slows them; 0 profiles none."""
@@ -195,7 +214,7 @@ class Scenario:
             value = getattr(self, name)
             if value not in choices:
                 raise ScenarioError(f"{name}={value!r} is unknown; choose one of {', '.join(choices)}")
-        for name in ("learning_rate", "weight_decay", "clip_norm", "masking"):
+        for name in ("learning_rate", "weight_decay", "clip_norm", "masking", "temperature", "top_p"):
             value = getattr(self, name)
             if value is None and name == "clip_norm":
                 continue
@@ -224,6 +243,7 @@ class Scenario:
                 f"data={self.data!r} is unknown; use 'text', 'text:FILE', 'records:FILE', 'mindrecord:FOLDER' or "
                 "'markov'"
             )
+        Decoding(self.temperature, self.top_k, self.top_p)
         if self.masking > MOST_MASKED:
             raise ScenarioError(
                 f"masking={self.masking:g} hides too much to learn from; use at most {MOST_MASKED}, usually 0.05 to 0.1"
@@ -238,6 +258,11 @@ class Scenario:
                 raise ScenarioError(
                     f"{name}={getattr(self, name)!r} leaves the project; name a file below the project's folder"
                 )
+
+    @property
+    def decoding(self) -> Decoding:
+        """How continuations are drawn."""
+        return Decoding(self.temperature, self.top_k, self.top_p)
 
     @property
     def tokens_per_step(self) -> int:

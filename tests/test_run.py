@@ -6,7 +6,7 @@ from harness import Layout, Scenario
 from harness.assemble import assemble, foreign_share
 from harness.environment import Host
 from harness.errors import Undefined
-from harness.run import Held, Load, RankReport, Run
+from harness.run import Evaluation, Held, Load, RankReport, Run
 from harness.timeline import Event
 
 SCENARIO = Scenario(model="nano", steps=5, batch=4, sequence=10, layout=Layout(dp=2), samples=2)
@@ -28,8 +28,7 @@ def report(rank=0, **changes):
         "held": [held()],
         "step_seconds": [9.0, 1.0, 1.0, 2.0, 3.0],
         "curves": {"loss": [3.0, 2.0, 1.0, 1.0, 1.0]},
-        "nll_sum": 20.0,
-        "nll_tokens": 10,
+        "evaluation": Evaluation(20.0, 10, 4),
         "samples": [[1, 2, 1, 2, 1, 2], [3, 4, 5]],
         "peak_memory": 10.0,
     }
@@ -56,6 +55,38 @@ def test_text_metrics():
     assert found["distinct_1"] == 5 / 9
     assert found["distinct_3"] == 3 / 5
     assert found["repetition"] == pytest.approx(2 / 5)
+    assert found["token_accuracy"] == 0.4
+    assert found["longest_repeat"] == 2.0
+    assert found["self_similarity"] == 0.0
+    assert found["empty_outputs"] == 1.0
+
+
+def test_evaluations_and_samplings_become_curves():
+    evaluations = [Evaluation(30.0, 10, 2), Evaluation(20.0, 10, 4)]
+    samplings = [[[1, 1, 1, 1]], [[1, 2, 3, 4]]]
+    found = run(report(0, evaluations=evaluations, samplings=samplings), report(1))
+    assert found.curve("perplexity_curve") == pytest.approx([math.exp(3), math.exp(2)])
+    assert found.curve("token_accuracy_curve") == (0.2, 0.4)
+    assert found.curve("distinct_3_curve") == (0.5, 1.0)
+    assert "perplexity_curve" not in run(report(0), report(1)).curves
+
+
+@pytest.mark.parametrize(
+    ("after", "told"),
+    [
+        (Evaluation(1900.0, 1000, 400), True),
+        # What chance explains, what did not improve, and what got better in both.
+        (Evaluation(1900.0, 1000, 470), False),
+        (Evaluation(1999.0, 1000, 400), False),
+        (Evaluation(2100.0, 1000, 400), False),
+        (Evaluation(1900.0, 1000, 600), False),
+    ],
+)
+def test_metrics_that_disagree_are_told(after, told):
+    found = run(report(0, evaluations=[Evaluation(2000.0, 1000, 500), after]), report(1))
+    assert bool(found.warnings) == told
+    if told:
+        assert "token accuracy fell from 50.00% to 40.00%: they disagree" in found.warnings[0]
 
 
 def test_replicas_that_differ_are_counted():
@@ -96,7 +127,8 @@ def test_a_graph_pipelines_loss_is_that_of_its_last_stage():
     scenario = PIPELINE.replace(engine="semi_auto", eval_sequences=0, samples=0)
     work = [Event(1, "compute", "step", 0, 1)]
     reports = [
-        report(rank, held=[], events=work, curves={"loss": [rank + 1.0]}, samples=[], nll_sum=None) for rank in range(2)
+        report(rank, held=[], events=work, curves={"loss": [rank + 1.0]}, samples=[], evaluation=None)
+        for rank in range(2)
     ]
     found = assemble(scenario, HOST, reports)
     assert found.curve("loss") == (2.0,)
@@ -162,10 +194,13 @@ def test_more_ranks_than_cores_have_no_bubble_of_their_own():
 
 
 def test_what_is_undefined_says_why_and_is_never_zero():
-    short = run(report(0, step_seconds=[1.0, 1.0], nll_tokens=0, samples=[[1], [2]], peak_memory=None))
+    nothing = Evaluation(20.0, 0, 0)
+    short = run(report(0, step_seconds=[1.0, 1.0], evaluation=nothing, samples=[[1], [2]], peak_memory=None))
     for name, reason in {
         "throughput": "first 2 are warm-up",
         "validation_perplexity": "no token counts",
+        "token_accuracy": "no token counts",
+        "self_similarity": "fewer than two sequences",
         "distinct_3": "no 3-gram",
         "peak_memory": "no pool statistics",
     }.items():

@@ -68,11 +68,18 @@ _CURVES = (
            description="Learning rate of each step."),
     Metric("perplexity_curve", "", "match", "numeric", 1e-3, digits="float64", curve=True,
            description="Held-out perplexity at each evaluation during training."),
+    Metric("token_accuracy_curve", "", "match", "numeric", 1e-2, 2e-3, digits="float64", curve=True,
+           description="Token accuracy at each of them."),
+    Metric("distinct_3_curve", "", "match", "numeric", 0.2, 0.05, digits="float64", curve=True,
+           description="distinct_3 of the continuations sampled during training."),
 )
 
 _TEXT = (
     Metric("validation_perplexity", "", "lower", "numeric", 1e-3, digits="float64",
            description="exp of the token-weighted loss on the held-out split."),
+    # Of two tokens that are equally likely to a hair, another processor may take the other.
+    Metric("token_accuracy", "", "higher", "numeric", 1e-2, 2e-3, digits="float64",
+           description="Share of the held-out split's tokens that the model held for the likeliest."),
     # Sampled text is discrete: one flipped token changes the rest of a continuation, so these bounds are statistical.
     Metric("distinct_1", "", "higher", "numeric", 0.2, 0.02, digits="float64",
            description="Unique / total tokens of the sampled continuations."),
@@ -82,6 +89,12 @@ _TEXT = (
            description="Unique / total 3-grams."),
     Metric("repetition", "", "lower", "numeric", 0.2, 0.1, digits="float64",
            description="1 − distinct_3: share of 3-grams that occurred before."),
+    Metric("longest_repeat", "token", "lower", "numeric", 0.3, 2.0, digits="float64",
+           description="Longest span that stands twice in a continuation, on average over them."),
+    Metric("self_similarity", "", "lower", "numeric", 0.3, 0.05, digits="float64",
+           description="Share of 3-grams that two continuations have in common, on average over all pairs."),
+    Metric("empty_outputs", "", "lower", "numeric", 0.0, digits="float64",
+           description="Share of the continuations that show nothing but white space."),
 )
 
 _COUNTS = (

@@ -15,7 +15,6 @@ from mindspore.train import Callback, RunContext
 from harness.faults import Fault
 from harness.timeline import EventKind
 from harness.trainer.data import COLUMN
-from harness.trainer.generate import sample_token
 from harness.trainer.step import TrainStep
 
 if TYPE_CHECKING:
@@ -149,10 +148,11 @@ def _nan(amount: float, training: "Training") -> None:
 
 def _degenerate_generator(amount: float, training: "Training") -> None:
     first: list[npt.NDArray[np.int32]] = []
+    healthy = training.choose
 
     def repeat(logits: npt.NDArray[np.float32], draws: npt.NDArray[np.float64]) -> npt.NDArray[np.int32]:
         if not first:
-            first.append(sample_token(logits, draws))
+            first.append(healthy(logits, draws))
         return first[0]
 
     training.choose = repeat

@@ -1,7 +1,9 @@
 """The training loop of one rank: builds what the scenario names, trains, evaluates, samples, and reports."""
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,23 +14,24 @@ from mindspore.dataset import Dataset
 from mindspore.train import Callback
 
 from harness import corpus
+from harness.alarms import Alarms
 from harness.errors import DataError, ScenarioError
 from harness.launch.request import PROGRESS
-from harness.metrics.text import perplexity
 from harness.models import sizes_of
-from harness.run import MOST_VALUES, Load, RankReport, spacing
+from harness.run import MOST_VALUES, Evaluation, Load, RankReport, spacing
 from harness.scenario import Scenario
 from harness.trainer.auto.engine import AutoEngine
 from harness.trainer.data import passes
-from harness.trainer.evaluate import Evaluator
-from harness.trainer.generate import Choose, continuations, sample_token
+from harness.trainer.evaluate import Evaluator, Score
+from harness.trainer.generate import Choose, Writer
 from harness.trainer.load import LoadMeter
 from harness.trainer.model import Decoder, batch_statistics, recompute
 from harness.trainer.monitors import (
+    AlarmMonitor,
     CurveMonitor,
+    Every,
     HostMemoryMonitor,
     Monitors,
-    PerplexityMonitor,
     ProgressMonitor,
     StepTimer,
 )
@@ -38,6 +41,9 @@ from harness.trainer.parallel.explicit import Engine, Place
 from harness.trainer.parallel.groups import Groups
 from harness.trainer.profiler import StepProfiler
 from harness.trainer.resolve import user_function
+
+TROUBLE = 1.05
+"""Times the best perplexity of a few sequences beyond which all of them are evaluated at once."""
 
 
 class Training:
@@ -57,7 +63,7 @@ class Training:
             self.engine = AutoEngine(scenario, rank, root, folder)
         self.step = self.engine.step
         self.rate: Callable[[int], float] = lambda step: learning_rate(scenario, step)
-        self.choose: Choose = sample_token
+        self.choose: Choose = scenario.decoding.choose
         self.curves = CurveMonitor(self.engine.outputs)
         self.timer = StepTimer()
         self.callbacks: list[Callback] = [self.curves, self.timer]
@@ -67,13 +73,17 @@ class Training:
         if rank == scenario.reporting_rank:
             self.callbacks.append(ProgressMonitor(folder / PROGRESS))
         # Every rank evaluates, so that none waits inside a timed step for one that does.
-        self.evaluator = self._evaluator() if scenario.eval_sequences else None
-        self.perplexities: list[float] = []
-        if scenario.eval_every and self.evaluator:
-            evaluator = self.evaluator
-            monitor = PerplexityMonitor(lambda: perplexity(*evaluator()), scenario.eval_every)
-            self.perplexities = monitor.curve
-            self.callbacks.append(monitor)
+        self.evaluator = self._evaluator(scenario.eval_sequences) if scenario.eval_sequences else None
+        self.alarms = Alarms()
+        self.callbacks.append(AlarmMonitor(self.alarms, lambda step: learning_rate(scenario, step)))
+        self.evaluations: list[Evaluation] = []
+        if scenario.eval_every:
+            self.quick = self._evaluator(scenario.quick_sequences) if scenario.quick_sequences else self.evaluator
+            self.callbacks.append(Every(scenario.eval_every, self.evaluate))
+        self.writer: Writer | None = None
+        self.samplings: list[list[list[int]]] = []
+        if scenario.sample_every:
+            self.callbacks.append(Every(scenario.sample_every, lambda step: self.samplings.append(self.samples())))
         self.host_memory = HostMemoryMonitor(spacing(scenario.steps))
         self.profiler = StepProfiler(folder / f"profile-{rank}", scenario.profiled_steps)
         if scenario.profiled_steps:
@@ -81,10 +91,30 @@ class Training:
         if scenario.steps >= MOST_VALUES:
             self.callbacks.append(self.host_memory)
 
-    def _evaluator(self) -> Evaluator:
+    def _evaluator(self, sequences: int) -> Evaluator:
         assert isinstance(self.engine, Engine)
         held_out = corpus.evenly_spaced(self.corpus.held_out, self.scenario.eval_sequences)
-        return Evaluator(*self.engine.evaluation(), held_out, rows=min(16, len(held_out)))
+        rows = min(16, len(held_out))
+        return Evaluator(*self.evaluation, corpus.evenly_spaced(held_out, sequences), rows)
+
+    @cached_property
+    def evaluation(self) -> tuple[Score, Callable[[bool], object]]:
+        """How the engine evaluates; compiled once for all evaluators."""
+        assert isinstance(self.engine, Engine)
+        return self.engine.evaluation()
+
+    def evaluate(self, step: int) -> None:
+        """Evaluates during training: a few sequences where so many were asked for, and all of them on trouble."""
+        assert self.quick is not None
+        assert self.evaluator is not None
+        found = self.quick()
+        best = min((each.perplexity for each in self.evaluations), default=math.inf)
+        self.evaluations.append(found)
+        if self.quick is not self.evaluator and not found.perplexity <= TROUBLE * best:
+            self.warnings.append(
+                f"step {step}: perplexity on {self.scenario.quick_sequences} held-out sequences is "
+                f"{found.perplexity:.6g} after {best:.6g}; on all of them it is {self.evaluator().perplexity:.6g}"
+            )
 
     def run(self) -> RankReport:
         """Trains to the end."""
@@ -130,10 +160,6 @@ class Training:
 
     def report(self, load: Load | None) -> RankReport:
         """What this rank measured, evaluated and wrote."""
-        curves = dict(self.curves.curves)
-        if self.perplexities:
-            curves["perplexity_curve"] = self.perplexities
-        nll, tokens = self.evaluator() if self.evaluator else (None, 0)
         return RankReport(
             rank=self.rank,
             scenario_hash=self.scenario.hash,
@@ -146,26 +172,29 @@ class Training:
             optimizer_memory=self.engine.optimizer_memory,
             step_seconds=self.timer.step_seconds,
             data_seconds=self.data_seconds,
-            curves=curves,
-            nll_sum=nll,
-            nll_tokens=tokens,
+            curves=self.curves.curves,
+            evaluation=self.evaluator() if self.evaluator else None,
+            evaluations=self.evaluations,
+            samplings=self.samplings,
             oracle_nll=self.corpus.oracle_nll,
             samples=self.samples(),
             load=load,
             host_memory=self.host_memory.values,
             operators=self.profiler.operators(),
-            warnings=self.warnings,
+            warnings=[*self.warnings, *self.alarms.given.values()],
             source=str(self.engine.source),
         )
 
     def samples(self) -> list[list[int]]:
-        """Sampled continuations of held-out prompts, the same on all ranks."""
+        """Continuations of held-out prompts, the same on all ranks."""
         scenario = self.scenario
         if not scenario.samples:
             return []
-        assert isinstance(self.engine, Engine)
         prompts = corpus.evenly_spaced(self.corpus.held_out, scenario.samples)
-        written = continuations(self.engine.next_logits(), prompts, scenario.sample_tokens, scenario.seed, self.choose)
+        if self.writer is None:
+            assert isinstance(self.engine, Engine)
+            self.writer = Writer(self.engine.next_logits(), self.engine.memory(len(prompts)))
+        written = self.writer.continue_(prompts, scenario.sample_tokens, scenario.seed, self.choose)
         return [[int(token) for token in row] for row in written]
 
 

@@ -76,18 +76,25 @@ class Attention(nn.Cell):
         """(batch, sequence, width) → the same."""
         batch, sequence, _ = x.shape
         shape = (batch, sequence, self.heads, self.features)
-        query = self.rotate(self.query(x).reshape(shape).swapaxes(1, 2))
-        key = self.rotate(self.key(x).reshape(shape).swapaxes(1, 2))
+        query = rotate(self.query(x).reshape(shape).swapaxes(1, 2), self.cos, self.sin)
+        key = rotate(self.key(x).reshape(shape).swapaxes(1, 2), self.cos, self.sin)
         value = self.value(x).reshape(shape).swapaxes(1, 2)
         scores = product(query, key.swapaxes(2, 3), self.dtype) / math.sqrt(self.features) + self.mask
         mixed = product(ops.softmax(scores, -1), value, self.dtype)
         return self.out(mixed.swapaxes(1, 2).reshape(batch, sequence, -1))
 
-    def rotate(self, x: Tensor) -> Tensor:
-        """Turns each pair of features by an angle that grows with the position."""
-        half = self.features // 2
-        first, second = x[..., :half], x[..., half:]
-        return ops.concat((first * self.cos - second * self.sin, second * self.cos + first * self.sin), -1)
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Turns each pair of features by an angle that grows with the position.
+
+    Args:
+        x: (…, positions, features).
+        cos: of the angles, (positions, features / 2).
+        sin: likewise.
+    """
+    half = x.shape[-1] // 2
+    first, second = x[..., :half], x[..., half:]
+    return ops.concat((first * cos - second * sin, second * cos + first * sin), -1)
 
 
 class FeedForward(nn.Cell):

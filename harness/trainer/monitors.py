@@ -11,6 +11,8 @@ import psutil
 from mindspore import Tensor
 from mindspore.train import Callback, RunContext
 
+from harness.alarms import Alarms
+
 OUTPUTS = ("loss", "grad_norm", "update_norm", "learning_rate")
 """What a step returns, in this order; a network of the user's may return only the first ones."""
 
@@ -71,19 +73,48 @@ class HostMemoryMonitor(Callback):
         self.values.append(total / 2**20)
 
 
-class PerplexityMonitor(Callback):
-    """Evaluates on the held-out split every few steps."""
+class Every(Callback):
+    """Does something every few steps, and keeps what comes of it."""
 
-    def __init__(self, evaluate: Callable[[], float], every: int) -> None:
+    def __init__(self, steps: int, do: Callable[[int], Any]) -> None:
+        """Prepares.
+
+        Args:
+            steps: between one time and the next.
+            do: given the number of the step that just ended.
+        """
         super().__init__()
-        self.evaluate = evaluate
-        self.every = every
-        self.curve: list[float] = []
+        self.steps, self.do = steps, do
+        self.results: list[Any] = []
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """Appends a perplexity where the step is one of those asked for."""
-        if run_context.original_args().cur_step_num % self.every == 0:
-            self.curve.append(self.evaluate())
+        """Does it where the step is one of those asked for."""
+        step = run_context.original_args().cur_step_num
+        if step % self.steps == 0:
+            self.results.append(self.do(step))
+
+
+class AlarmMonitor(Callback):
+    """Shows each step's outputs to the alarms."""
+
+    def __init__(self, alarms: Alarms, scheduled: Callable[[int], float]) -> None:
+        """Takes the alarms.
+
+        Args:
+            alarms: look at norms and rates.
+            scheduled: the learning rate that a step should have.
+        """
+        super().__init__()
+        self.alarms, self.scheduled = alarms, scheduled
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        """Looks, where the step returned all of ``OUTPUTS``."""
+        context = run_context.original_args()
+        outputs = context.net_outputs
+        if isinstance(outputs, tuple) and len(outputs) == len(OUTPUTS):
+            _, grad_norm, update_norm, rate = (_number(value) for value in outputs)
+            step = context.cur_step_num
+            self.alarms.look(step, grad_norm, update_norm, rate, self.scheduled(step))
 
 
 class ProgressMonitor(Callback):

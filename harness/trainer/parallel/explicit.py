@@ -15,9 +15,11 @@ from harness.metrics.sketch import sketch
 from harness.run import Held
 from harness.scenario import Scenario
 from harness.schedule import schedule_of
+from harness.trainer.cache import CachedDecoder, Memory
+from harness.trainer.evaluate import Score, Scored, Scores
 from harness.trainer.generate import NextLogits
 from harness.trainer.loss import CrossEntropy, TokenLoss
-from harness.trainer.model import recomputed_blocks
+from harness.trainer.model import Decoder, recomputed_blocks
 from harness.trainer.monitors import OUTPUTS
 from harness.trainer.optimizer import SGD, AdamW, decays_of
 from harness.trainer.parallel import pipeline, tensor
@@ -126,16 +128,17 @@ class Engine:
         agree = Agree(place.groups.model) if place.groups.model else None
         return Update(optimizer, agree, scenario.clip_norm, scale, shares, self.voice)
 
-    def evaluation(self) -> tuple[Callable[[Tensor], tuple[Tensor, Tensor]], Callable[[bool], object]]:
-        """Loss sum and token count of (rows, sequence + 1) windows, the same on all ranks; and a switch to training."""
-        if self.forward:
-            return self.forward.loss, self.forward.set_train
-        return self.loss, self.loss.set_train
+    def evaluation(self) -> tuple[Score, Callable[[bool], object]]:
+        """Scores (rows, sequence + 1) windows, the same on all ranks; and a switch to training and back."""
+        scores = Scores(self.entropy, self._gather())
+        if not self.forward:
+            return Scored(self.model, scores), self.model.set_train
+        forward, last = self.forward, pipeline.LastScores(self.parts[-1], scores)
+        return lambda windows: forward.output(windows, last, (3,)), forward.set_train
 
     def next_logits(self) -> Callable[[Tensor, Tensor], Tensor]:
         """(rows, sequence) tokens and a position → (rows, vocabulary) logits behind it, the same on all ranks."""
-        place, tp = self.place, self.scenario.layout.tp
-        gather = tensor.GatherVocabulary(tp, place.shard, place.groups.tensor) if tp > 1 else None
+        gather = self._gather()
         if not self.forward:
             cell = NextLogits(self.model, gather)
             cell.set_train(False)
@@ -150,6 +153,16 @@ class Engine:
             return forward.output(windows, lambda x, rows: last(x, rows, position), (len(windows), vocabulary))
 
         return compute
+
+    def memory(self, rows: int) -> Memory | None:
+        """Decodes rows with their keys and values kept; None where the model is cut into stages, or is the user's."""
+        if self.forward or not isinstance(self.model, Decoder):
+            return None
+        return Memory(CachedDecoder(self.model, rows, self._gather()))
+
+    def _gather(self) -> nn.Cell | None:
+        place, tp = self.place, self.scenario.layout.tp
+        return tensor.GatherVocabulary(tp, place.shard, place.groups.tensor) if tp > 1 else None
 
     def work_alone(self, windows: Tensor) -> None:
         """Has one stage after the other do its work while the others rest, to know how long it takes.

@@ -77,6 +77,19 @@ class LastLogits(nn.Cell):
         return logits if self.gather is None else self.gather(logits)
 
 
+class LastScores(nn.Cell):
+    """The last part when it is evaluated."""
+
+    def __init__(self, part: Part, scores: nn.Cell) -> None:
+        super().__init__(auto_prefix=False)
+        self.part = part
+        self.scores = scores
+
+    def construct(self, x: Tensor, windows: Tensor) -> Tensor:
+        """As ``Part`` → what ``Scores`` makes of the logits."""
+        return self.scores(self.part.head(self.part.norm(self.part.features(x, windows))), windows)
+
+
 class Backward(nn.Cell):
     """Gradients of a part for its input, its weights, or both; adds those for the weights to what it is given."""
 
@@ -274,13 +287,6 @@ class Forward:
         """
         self.stage, self.width, self.agree, self.voice = stage, width, agree, voice
         self.set_train = stage.set_train
-
-    def loss(self, windows: Tensor) -> tuple[Tensor, Tensor]:
-        """(rows, sequence + 1) → loss sum and token count."""
-        sums = self._run(windows, lambda part, x: part(x, windows))
-        values = np.zeros(2, np.float32) if sums is None else np.stack([value.asnumpy() for value in sums])
-        agreed = self.agree(Tensor(values * np.float32(self.voice)))
-        return agreed[0], agreed[1]
 
     def output(self, windows: Tensor, last: Callable[[Tensor, Tensor], Tensor], shape: tuple[int, ...]) -> Tensor:
         """What the last part computes.

@@ -7,19 +7,20 @@ from mindspore import Tensor, nn
 
 from harness import Layout, Scenario
 from harness.corpus import IGNORED
+from harness.decoding import Decoding
 from harness.models import PRESETS, ModelConfig
-from harness.trainer.evaluate import Evaluator
-from harness.trainer.generate import NextLogits, continuations, sample_token
-from harness.trainer.loss import TokenLoss
+from harness.trainer.cache import CachedDecoder, Memory
+from harness.trainer.evaluate import Evaluator, Scored, Scores
+from harness.trainer.generate import NextLogits, Writer
 from harness.trainer.model import Decoder, batch_statistics
 
 CONFIG = ModelConfig(layers=2, width=16, heads=2, feed_forward=24)
+TIED = ModelConfig(layers=2, width=16, heads=2, feed_forward=24, tied=True)
 RANDOM = np.random.default_rng(3)
 
 
 def evaluate(model, windows, rows):
-    loss = TokenLoss(model)
-    return Evaluator(loss, loss.set_train, windows, rows)()
+    return Evaluator(Scored(model, Scores()), model.set_train, windows, rows)()
 
 
 @pytest.mark.parametrize("name", ["nano", "tiny", "tiny-tied"])
@@ -51,8 +52,9 @@ def test_evaluation_does_not_depend_on_the_batch_or_on_padding(rows):
     model = Decoder(CONFIG, 8, seed=0)
     windows = RANDOM.integers(0, 256, (7, 9)).astype(np.int32)
     windows[2, 5:] = IGNORED
-    nll, tokens = evaluate(model, windows, rows)
-    whole, count = evaluate(model, windows, 7)
+    nll, tokens, correct = evaluate(model, windows, rows)
+    whole, count, right = evaluate(model, windows, 7)
+    assert correct == right
     assert tokens == count == 7 * 8 - 4
     assert nll == pytest.approx(whole, rel=1e-6)
 
@@ -63,15 +65,18 @@ def test_evaluation_equals_the_definition():
     logits = model(Tensor(windows[:, :-1])).asnumpy().astype(np.float64)
     logits -= np.log(np.exp(logits).sum(-1, keepdims=True))
     expected = -np.take_along_axis(logits, windows[:, 1:, None], -1).sum()
-    assert evaluate(model, windows, 2)[0] == pytest.approx(expected, rel=1e-6)
+    found = evaluate(model, windows, 2)
+    assert found.nll == pytest.approx(expected, rel=1e-6)
+    assert found.correct == (logits.argmax(-1) == windows[:, 1:]).sum()
 
 
-def test_sampling_follows_the_distribution():
-    logits = np.log(np.array([[0.1, 0.2, 0.7]], np.float32)).repeat(6000, axis=0)
-    drawn = sample_token(logits, RANDOM.random(6000))
-    assert np.bincount(drawn) / 6000 == pytest.approx([0.1, 0.2, 0.7], abs=0.03)
-    edge = sample_token(np.zeros((2, 4), np.float32), np.array([0.0, 1.0 - 1e-16]))
-    assert edge.tolist() == [0, 3]
+def test_what_is_likeliest_counts_as_correct_and_padding_does_not():
+    windows = np.array([[1, 2, 3, IGNORED], [1, 4, 4, 4]], np.int32)
+    logits = np.zeros((2, 3, 8), np.float32)
+    logits[..., 4] = 1.0
+    logits[0, 0, 2] = 2.0
+    _, tokens, correct = Scores()(Tensor(logits), Tensor(windows)).asnumpy()
+    assert (tokens, correct) == (5, 4)
 
 
 @pytest.mark.parametrize("length", [3, 20])
@@ -83,7 +88,7 @@ def test_continuations_are_those_of_decoding_one_by_one(length):
     def greedy(logits, draws):
         return logits.argmax(-1).astype(np.int32)
 
-    written = continuations(NextLogits(model), windows, length, seed=0, choose=greedy)
+    written = Writer(NextLogits(model)).continue_(windows, length, seed=0, choose=greedy)
     text = windows[:, :2]
     for _ in range(length):
         seen = text[:, -8:]
@@ -97,8 +102,54 @@ def test_continuations_are_those_of_decoding_one_by_one(length):
 def test_continuations_depend_on_the_seed():
     model = Decoder(CONFIG, 8, seed=0)
     windows = RANDOM.integers(0, 256, (4, 9)).astype(np.int32)
-    first, again, other = (continuations(NextLogits(model), windows, 6, seed).tolist() for seed in (0, 0, 1))
+    choose = Decoding().choose
+    writer = Writer(NextLogits(model))
+    first, again, other = (writer.continue_(windows, 6, seed, choose).tolist() for seed in (0, 0, 1))
     assert first == again != other
+
+
+@pytest.mark.parametrize("config", [CONFIG, TIED], ids=["plain", "tied"])
+def test_cached_logits_are_those_of_the_whole_sequence(config):
+    model = Decoder(config, 8, seed=0)
+    tokens = RANDOM.integers(0, 256, (3, 8)).astype(np.int32)
+    memory, whole = Memory(CachedDecoder(model, 3)), model(Tensor(tokens)).asnumpy()
+    for filled in (1, 2, 5, 8):
+        logits = memory.next_logits(tokens, filled).asnumpy()
+        assert logits == pytest.approx(whole[:, filled - 1], rel=1e-4, abs=1e-6)
+
+
+def test_a_cache_forgets_even_what_is_not_a_number():
+    model = Decoder(CONFIG, 8, seed=0)
+    tokens = RANDOM.integers(0, 256, (2, 8)).astype(np.int32)
+    memory = Memory(CachedDecoder(model, 2))
+    expected = memory.next_logits(tokens, 2).asnumpy()
+    good = model.embedding.weight.asnumpy()
+    model.embedding.weight.set_data(Tensor(np.full_like(good, np.nan)))
+    memory.next_logits(tokens, 8)
+    model.embedding.weight.set_data(Tensor(good))
+    memory.forget()
+    assert memory.next_logits(tokens, 2).asnumpy().tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    ("decoding", "length"), [(Decoding(0.0), 3), (Decoding(), 6), (Decoding(0.7, 20, 0.9), 6), (Decoding(), 9)]
+)
+def test_continuations_are_the_same_with_a_cache(decoding, length):
+    """Also past the end of the sequence, where the cache is of no use any more."""
+    model = Decoder(CONFIG, 8, seed=0)
+    windows = RANDOM.integers(0, 256, (2, 9)).astype(np.int32)
+    memory = Memory(CachedDecoder(model, 2))
+    plain = Writer(NextLogits(model)).continue_(windows, length, 5, decoding.choose)
+    for _ in range(2):
+        cached = Writer(NextLogits(model), memory).continue_(windows, length, 5, decoding.choose)
+        assert cached.tolist() == plain.tolist()
+
+
+def test_a_cache_keeps_the_names_of_the_models_parameters():
+    model = Decoder(CONFIG, 8, seed=0)
+    names = [parameter.name for parameter in model.trainable_params()]
+    CachedDecoder(model, 2)
+    assert [parameter.name for parameter in model.trainable_params()] == names
 
 
 def test_seeds_give_other_models():

@@ -10,11 +10,13 @@ import pytest
 from mindspore import nn
 from mindspore.train import Model
 
+from harness.alarms import Alarms
 from harness.trainer.monitors import (
+    AlarmMonitor,
     CurveMonitor,
+    Every,
     HostMemoryMonitor,
     Monitors,
-    PerplexityMonitor,
     ProgressMonitor,
     StepTimer,
 )
@@ -27,15 +29,17 @@ def test_monitors_work_under_model_train(tmp_path):
     network = nn.Dense(3, 1)
     model = Model(network, nn.MSELoss(), nn.SGD(network.trainable_params(), 0.1))
     curves, timer = CurveMonitor(), StepTimer()
-    evaluations = PerplexityMonitor(lambda: 7.0, every=3)
+    evaluations = Every(3, lambda step: 7.0 * step)
+    alarms = AlarmMonitor(Alarms(), lambda step: 0.1)
     progress = ProgressMonitor(tmp_path / "progress", seconds=0.0)
-    model.train(2, data, callbacks=[curves, timer, evaluations, progress], dataset_sink_mode=False)
+    model.train(2, data, callbacks=[curves, timer, evaluations, alarms, progress], dataset_sink_mode=False)
     assert list(curves.curves) == ["loss"]
     assert len(curves.curves["loss"]) == 12
     assert curves.curves["loss"][-1] < 0.1 * curves.curves["loss"][0]
     assert len(timer.step_seconds) == 12
     assert min(timer.step_seconds) > 0
-    assert evaluations.curve == [7.0] * 4
+    assert evaluations.results == [21.0, 42.0, 63.0, 84.0]
+    assert not alarms.alarms.given
     step, loss = (tmp_path / "progress").read_text().split()
     assert step == "12"
     assert float(loss) == pytest.approx(curves.curves["loss"][-1], rel=1e-4)
@@ -53,6 +57,14 @@ def test_our_loop_hands_over_every_output():
         "update_norm": [0.1] * 2,
         "learning_rate": [1e-3] * 2,
     }
+
+
+def test_alarms_see_what_our_loop_hands_over():
+    alarms = AlarmMonitor(Alarms(), lambda step: 1e-3)
+    monitors = Monitors([alarms], steps=1)
+    monitors.begin_step(1)
+    monitors.end_step((3.0, 1.0, 0.1, 2e-3))
+    assert alarms.alarms.given == {"rate": "step 1: the learning rate left its schedule: 0.002 instead of 0.001"}
 
 
 def test_host_memory_is_that_of_the_process_and_its_children():
