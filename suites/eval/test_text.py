@@ -19,5 +19,17 @@ def test_text_is_predicted_and_varied(trainer, gate):
     assert run["distinct_3"] > 0.5
     gate.check(
         run,
-        only=["perplexity_curve", "validation_perplexity", "distinct_1", "distinct_2", "distinct_3", "repetition"],
+        only=[
+            "perplexity_curve",
+            "token_accuracy_curve",
+            "validation_perplexity",
+            "token_accuracy",
+            "distinct_1",
+            "distinct_2",
+            "distinct_3",
+            "repetition",
+            "longest_repeat",
+            "self_similarity",
+            "empty_outputs",
+        ],
     )

@@ -23,6 +23,7 @@ def assert_equal_training(trainer, scenario: Scenario) -> Run:
     assert spread.curve("grad_norm") == pytest.approx(single.curve("grad_norm"), rel=1e-4)
     assert spread.curve("update_norm") == pytest.approx(single.curve("update_norm"), rel=1e-4)
     assert spread["validation_perplexity"] == pytest.approx(single["validation_perplexity"], rel=1e-5)
+    assert spread["token_accuracy"] == pytest.approx(single["token_accuracy"], abs=2e-3)
     assert spread.parameter_distance(single) < 1e-3
     assert spread["parameters"] == single["parameters"]
     assert spread["diverged_replicas"] == 0
