@@ -1,26 +1,22 @@
-"""How fast text is written with keys and values kept, and without; how long metrics of much text take.
+"""How fast text is written with keys and values kept, and without.
 
     python benchmarks/generation.py
 
 Prints a table; never fails.
 """
 
-import resource
 import time
 
 import mindspore as ms
 import numpy as np
 
-from harness.alarms import Alarms
 from harness.decoding import Decoding
-from harness.metrics.text import distinct_n
 from harness.models import PRESETS
 from harness.trainer.cache import CachedDecoder, Memory
 from harness.trainer.generate import NextLogits, Writer
 from harness.trainer.model import Decoder
 
 ROWS, SEQUENCE, TOKENS = 64, 128, 64
-CORPUS = 10_000_000
 
 
 def best(do, times=3):
@@ -49,15 +45,6 @@ def main() -> None:
         print(f"{ROWS} × {TOKENS} tokens, tiny, {name}: {times[name]:.2f} s")
     same = (texts["cache"] == texts["no cache"]).mean()
     print(f"with the cache {times['no cache'] / times['cache']:.1f} × as fast; {same:.1%} of the tokens are the same")
-    corpus = [random.integers(0, 32_000, 1000).astype(np.int32) for _ in range(CORPUS // 1000)]
-    start = time.perf_counter()
-    value = distinct_n(corpus, 3)
-    seconds, peak = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"distinct_3 of {CORPUS:,} tokens: {value:.6f} in {seconds:.1f} s; this process's peak: {peak:.2f} GiB")
-    alarms, start = Alarms(), time.perf_counter()
-    for step in range(10_000):
-        alarms.look(step, 1.0, 0.03, 1e-3, 1e-3)
-    print(f"alarms: {(time.perf_counter() - start) * 100:.1f} µs a step")
 
 
 if __name__ == "__main__":
