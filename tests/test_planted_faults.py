@@ -45,8 +45,8 @@ shared = 1.0
 spread = 100.0
 """
 
-TRAINING = {"loss", "grad_norm", "update_norm", "learning_rate", "validation_perplexity"}
-TEXT = {"distinct_1", "distinct_2", "distinct_3", "repetition"}
+TRAINING = {"loss", "grad_norm", "update_norm", "learning_rate", "validation_perplexity", "token_accuracy"}
+TEXT = {"distinct_1", "distinct_2", "distinct_3", "repetition", "longest_repeat", "self_similarity", "empty_outputs"}
 TIMES = {"throughput", "step_time", "achieved_flops"}
 
 
@@ -124,6 +124,8 @@ def test_a_wrong_learning_rate(project):
     assert steps["learning_rate"] == 1
     assert steps["update_norm"] == 1
     assert steps["loss"] == 2
+    (warning,) = next(run.warnings for run in results.runs.values())
+    assert "step 1: the learning rate left its schedule" in warning
 
 
 def test_a_dropped_gradient_reduction_on_one_rank(project):
@@ -147,7 +149,7 @@ def test_a_degenerate_generator_passes_on_loss_alone(project):
     red, results = plant(project, "degenerate_generator", "test_one_process")
     assert {"distinct_2", "distinct_3", "repetition"} <= red <= TEXT
     passed = {v.metric for _, v in results.verdicts if v.status.value == "PASS"}
-    assert {"loss", "validation_perplexity"} <= passed
+    assert {"loss", "validation_perplexity", "token_accuracy", "tokens_seen"} <= passed
 
 
 def test_a_rank_that_dies_fails_the_test_with_its_log(project):

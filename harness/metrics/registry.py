@@ -66,6 +66,8 @@ _CURVES = (
            description="Global norm of each update of the parameters."),
     Metric("learning_rate", "", "match", "numeric", 1e-6, digits="float64", curve=True,
            description="Learning rate of each step."),
+    Metric("tokens_seen", "token", "match", "numeric", 0.0, digits="float64", curve=True,
+           description="Tokens that counted in all steps so far, over all ranks."),
     Metric("perplexity_curve", "", "match", "numeric", 1e-3, digits="float64", curve=True,
            description="Held-out perplexity at each evaluation during training."),
     Metric("token_accuracy_curve", "", "match", "numeric", 1e-2, 2e-3, digits="float64", curve=True,

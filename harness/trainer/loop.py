@@ -70,6 +70,7 @@ class Training:
         self.held: list[Tensor] = []
         self.passes: Callable[..., Iterator[Dataset]] = passes
         self.data_seconds: list[float] = []
+        self.tokens_seen: list[float] = []
         if rank == scenario.reporting_rank:
             self.callbacks.append(ProgressMonitor(folder / PROGRESS))
         # Every rank evaluates, so that none waits inside a timed step for one that does.
@@ -131,6 +132,7 @@ class Training:
             monitors.begin_step(step)
             rate = self.rate(step)
             monitors.end_step((*self.step(windows, rate, step), rate))
+            self.tokens_seen.append(self.engine.tokens_seen)
         load = meter.load()
         if isinstance(self.engine, Engine):
             self.engine.work_alone(windows)
@@ -172,7 +174,7 @@ class Training:
             optimizer_memory=self.engine.optimizer_memory,
             step_seconds=self.timer.step_seconds,
             data_seconds=self.data_seconds,
-            curves=self.curves.curves,
+            curves={**self.curves.curves, "tokens_seen": self.tokens_seen},
             evaluation=self.evaluator() if self.evaluator else None,
             evaluations=self.evaluations,
             samplings=self.samplings,

@@ -118,15 +118,15 @@ class Update(nn.Cell):
         self.shares = as_shares(shares, len(optimizer.parameters))
         self.voice = voice
 
-    def construct(self, rate: Tensor, step: Tensor, *sums: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Sums over the replicas (loss, tokens, gradients) → mean loss, global gradient norm, update norm."""
+    def construct(self, rate: Tensor, step: Tensor, *sums: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Sums over the replicas (loss, tokens, gradients) → mean loss, global gradient norm, update norm, tokens."""
         nll, tokens, gradients = sums[0], sums[1], sums[2:]
         squares = ops.reduce_sum(ops.stack([sum_of_squares(gradient) for gradient in gradients]) * self.shares)
         if self.agree is not None:
             agreed = self.agree(ops.stack([nll * self.voice, tokens * self.voice, squares]))
             nll, tokens, squares = agreed[0], agreed[1], agreed[2]
-        tokens = ops.maximum(tokens, 1.0)
-        mean = 1.0 / (tokens * self.scale)
+        weight = ops.maximum(tokens, 1.0)
+        mean = 1.0 / (weight * self.scale)
         norm = ops.sqrt(squares) * mean
         factor = mean
         if self.clip_norm is not None:
@@ -134,7 +134,7 @@ class Update(nn.Cell):
         moved = self.optimizer(rate, step, factor, gradients)
         if self.agree is not None:
             moved = self.agree(moved.reshape(1)).reshape(())
-        return nll / tokens, norm, ops.sqrt(moved)
+        return nll / weight, norm, ops.sqrt(moved), tokens
 
 
 class ComputesGradients(Protocol):
@@ -172,6 +172,9 @@ class TrainStep:
         self.update = update
         self.accumulation = accumulation
         self.recorder = recorder
+        self.tokens_seen = 0
+        """That counted in all steps so far, over all ranks."""
+
         self.nothing = Tensor(np.zeros(1, np.float32))
         self.add = Add(len(update.optimizer.parameters) + 2)
         for piece in (gradients, *self.reductions, self.add, update):
@@ -196,7 +199,8 @@ class TrainStep:
                 self.update.agree(self.nothing).asnumpy()
         with self.recorder.span("compute", "update"):
             values = self.update(Tensor(rate, ms.float32), Tensor(step, ms.float32), *sums)
-            loss, norm, update_norm = (float(value.asnumpy()) for value in values)
+            loss, norm, update_norm, tokens = (float(value.asnumpy()) for value in values)
+        self.tokens_seen += int(tokens)
         return loss, norm, update_norm
 
     def traffic(self) -> list[Collective]:

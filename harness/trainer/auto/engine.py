@@ -39,6 +39,7 @@ class AutoEngine:
         """
         self.scenario = scenario
         self.recorder = Recorder()
+        self.tokens_seen = 0
         self.parallel = build(scenario, root, with_values)
         self.parameters = self.parallel.network.parameters
         if rank == 0 and not scenario.strategy:
@@ -57,6 +58,7 @@ class AutoEngine:
         """
         self.recorder.begin(number)
         counted = int((windows[:, 1:].asnumpy() != IGNORED).sum())
+        self.tokens_seen += counted
         self.parallel.network.set_position(rate, number, self.scenario.tokens_per_step / max(1, counted))
         with self.recorder.span("compute", "step"):
             loss, norm = self.parallel(windows)

@@ -216,6 +216,11 @@ class Engine:
         return [_held(p, self.cut.get(p.name), shard, shards) for p in self.parameters]
 
     @property
+    def tokens_seen(self) -> int:
+        """Tokens that counted in all steps so far, over all ranks."""
+        return self.step.tokens_seen
+
+    @property
     def optimizer_memory(self) -> float:
         """MiB of optimizer states that this rank keeps."""
         return float(sum(state.nbytes for state in self.step.update.optimizer.states())) / 2**20

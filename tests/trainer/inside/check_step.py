@@ -125,6 +125,8 @@ def test_clipping_comes_after_the_reduction():
     assert -weights[0].asnumpy() == pytest.approx([0.0, 1.0], abs=1e-5)
     assert norm == pytest.approx(4.0)
     assert moved == pytest.approx(1.0, abs=1e-5)
+    step(as_tensor(WINDOWS), 1.0, 2)
+    assert step.tokens_seen == 4
 
 
 def norm_of(gradients, shares, others):
@@ -133,7 +135,7 @@ def norm_of(gradients, shares, others):
     agree = Agreement([0.0, 0.0, others])
     update = Update(SGD(weights, decays_of(weights, 0.0), shares), agree, None, 1.0, shares)
     sums = [Tensor(np.array(g, np.float32)) for g in gradients]
-    _, norm, _ = update(scalar(1.0), scalar(1), scalar(0.0), scalar(1.0), *sums)
+    _, norm, _, _ = update(scalar(1.0), scalar(1), scalar(0.0), scalar(1.0), *sums)
     return float(norm.asnumpy())
 
 
