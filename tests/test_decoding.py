@@ -29,6 +29,12 @@ def test_drawing_follows_the_distribution():
     assert shares(Decoding(top_k=2, top_p=0.75)).tolist() == [0, 0, 1]
 
 
+def test_no_more_than_reach_the_share_may_be_chosen():
+    equal = np.zeros((1, 4), np.float32)
+    assert (Decoding(top_p=0.5).weights(equal) > 0).sum() == 2
+    assert (Decoding(top_p=0.51).weights(equal) > 0).sum() == 3
+
+
 def test_the_edges_of_a_draw():
     edge = Decoding().choose(np.zeros((2, 4), np.float32), np.array([0.0, 1.0 - 1e-16]))
     assert edge.tolist() == [0, 3]

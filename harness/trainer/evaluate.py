@@ -37,8 +37,9 @@ class Scores(nn.Cell):
         counted = ops.cast(targets != IGNORED, ms.float32)
         nll = self.entropy(logits, ops.maximum(targets, 0))
         whole = logits if self.gather is None else self.gather(logits)
-        likeliest = ops.cast(ops.cast(ops.argmax(whole, -1), ms.int32) == targets, ms.float32)
-        return ops.stack((ops.reduce_sum(nll * counted), ops.reduce_sum(counted), ops.reduce_sum(likeliest * counted)))
+        # No token is IGNORED, so what does not count is never correct.
+        correct = ops.cast(ops.cast(ops.argmax(whole, -1), ms.int32) == targets, ms.float32)
+        return ops.stack((ops.reduce_sum(nll * counted), ops.reduce_sum(counted), ops.reduce_sum(correct)))
 
 
 class Scored(nn.Cell):

@@ -65,6 +65,15 @@ def test_distinct_counts_as_by_hand_whatever_the_tokens(corpus, n):
     assert distinct_n([[f"token {t} é 字" for t in s] for s in corpus], n) == value
 
 
+def test_tokens_that_fill_a_machine_word_stay_apart():
+    """65 536 tokens to the fourth is 2⁶⁴: without a new numbering the first of five would count for nothing."""
+    corpus = [np.array(s) for s in ([0, 1, 1, 1, 1], [1, 1, 1, 1, 1], [65_535])]
+    assert distinct_n(corpus, 5) == 1.0
+    extremes = [np.array([-(2**63), 2**63 - 1, 0]), np.array([-(2**63), 2**63 - 1, 1])]
+    assert distinct_n(extremes, 2) == 3 / 4
+    assert distinct_n(extremes, 3) == 1.0
+
+
 @given(corpora, st.permutations(range(6)))
 def test_names_of_tokens_do_not_matter(corpus, names):
     assume(any(corpus))
