@@ -65,6 +65,11 @@ def check_agreement(scenario: "Scenario") -> None:
         raise ScenarioError(
             f"sample_every={scenario.sample_every} and steps={scenario.steps} disagree: it would never sample"
         )
+    if scenario.keep_weights and (scenario.layout.tp > 1 or scenario.layout.pp > 1 or scenario.engine != "explicit"):
+        raise ScenarioError(
+            f"keep_weights=True, layout.tp={scenario.layout.tp}, layout.pp={scenario.layout.pp} and "
+            f"engine={scenario.engine!r} disagree: no rank has the whole model; use layout.dp"
+        )
     if scenario.profiled_steps and WARMUP_STEPS + scenario.profiled_steps > scenario.steps:
         raise ScenarioError(
             f"profiled_steps={scenario.profiled_steps} and steps={scenario.steps} disagree: {WARMUP_STEPS} steps of "

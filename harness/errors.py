@@ -25,6 +25,10 @@ class PlanError(HarnessError, ValueError):
     """A hardware profile that can't be used, or a layout that can't be planned."""
 
 
+class TaskError(HarnessError):
+    """A task that can't be read, or that a model can't be asked."""
+
+
 class PolicyError(HarnessError, ValueError):
     """A tolerance or lane that can't be applied."""
 

@@ -197,6 +197,9 @@ class Scenario:
     top_p: float = 1.0
     """Share of the probability that the tokens that may be drawn must reach, likeliest first."""
 
+    keep_weights: bool = False
+    """Whether the trained weights stay in the run's folder, for ``harness eval``."""
+
     profiled_steps: int = 0
     """Steps after the warm-up under MindSpore's profiler, which counts operators and slows them; 0 profiles none."""
 
@@ -221,7 +224,14 @@ class Scenario:
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
                 raise ScenarioError(f"{name} must be a finite number of at least 0, not {value!r}")
             object.__setattr__(self, name, float(value))
-        for name in ("fused_reduction", "graph_kernel", "compile_cache", "shuffle_sentences", "data_processes"):
+        for name in (
+            "fused_reduction",
+            "graph_kernel",
+            "compile_cache",
+            "shuffle_sentences",
+            "data_processes",
+            "keep_weights",
+        ):
             if not isinstance(getattr(self, name), bool):
                 raise ScenarioError(f"{name} must be True or False, not {getattr(self, name)!r}")
         for name in ("model", "data", "strategy"):

@@ -41,6 +41,8 @@ from harness.trainer.parallel.explicit import Engine, Place
 from harness.trainer.parallel.groups import Groups
 from harness.trainer.profiler import StepProfiler
 from harness.trainer.resolve import user_function
+from harness.trainer.weights import save
+from harness.weights import FOLDER
 
 TROUBLE = 1.05
 """Times the best perplexity of a few sequences beyond which all of them are evaluated at once."""
@@ -52,6 +54,7 @@ class Training:
     def __init__(self, scenario: Scenario, rank: int, groups: Groups, root: Path, folder: Path) -> None:
         self.scenario = scenario
         self.rank = rank
+        self.folder = folder
         self.corpus = corpus.load(scenario, root)
         self.warnings = list(self.corpus.warnings)
         self.engine: Engine | AutoEngine
@@ -134,6 +137,8 @@ class Training:
             monitors.end_step((*self.step(windows, rate, step), rate))
             self.tokens_seen.append(self.engine.tokens_seen)
         load = meter.load()
+        if scenario.keep_weights and self.rank == 0:
+            save(self.engine.parameters, scenario, scenario.steps, self.folder / FOLDER)
         if isinstance(self.engine, Engine):
             self.engine.work_alone(windows)
         return self.report(load)

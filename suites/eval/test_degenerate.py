@@ -2,18 +2,13 @@
 
 import pytest
 
-from fixtures.scenarios import TEXT
+from fixtures.scenarios import PROSE, TEXT
 from fixtures.texts import phrase
 from harness import Scenario, hardware
 from harness.configuration import Configuration
 from harness.gate import Status
 from harness.gate.baseline import BaselineFile
 from harness.gate.checks import Gate
-
-PROSE = Scenario(
-    model="nano", steps=150, batch=16, sequence=64, learning_rate=5e-3, warmup_steps=5, samples=16, eval_sequences=64
-)
-"""Enough for a small model to learn a phrase by heart, and some of what prose is made of."""
 
 VARIETY = {"distinct_2", "distinct_3", "repetition", "longest_repeat", "self_similarity"}
 """What tells a text that says something from one that says one thing again and again."""

@@ -1,0 +1,89 @@
+"""``harness eval``: trained weights do tasks."""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Have trained weights do tasks, and compare them.")
+
+
+@app.command()
+def run(
+    weights: Annotated[Path, typer.Argument(help="Folder that a run with keep_weights=True left.")],
+    tasks: Annotated[list[Path], typer.Argument(help="Task files (JSON Lines).")],
+    shots: Annotated[int, typer.Option("--shots", min=0, help="Solved samples before each question.")] = 0,
+    temperature: Annotated[float, typer.Option("--temperature", help="0 takes the likeliest token always.")] = 0.0,
+    top_k: Annotated[int, typer.Option("--top-k", help="Likeliest tokens that may be drawn; 0 for all.")] = 0,
+    top_p: Annotated[float, typer.Option("--top-p", help="Share of the probability that may be drawn.")] = 1.0,
+    seed: Annotated[int, typer.Option("--seed", help="Of the draws.")] = 0,
+    hardware: Annotated[str, typer.Option("--hardware", help="cpu, gpu or ascend.")] = "cpu",
+    log: Annotated[Path | None, typer.Option("--log", help="Results (default: beside the weights).")] = None,
+) -> None:
+    """Ask what has no result yet; each is written as it is done, so that a killed evaluation goes on."""
+    from harness.decoding import Decoding
+    from harness.devices import check_hardware
+    from harness.examination import Examination, examine
+    from harness.launch.code import Code
+    from harness.tasks.log import LOG
+
+    decoding = Decoding(temperature, top_k, top_p)
+    asked = Examination(tuple(tasks), shots, decoding, seed, check_hardware(hardware))
+    count, done = examine(weights, asked, Code(Path.cwd()), log)
+    Console(highlight=False).print(f"{count} samples asked, {done} had their results", markup=False)
+    table([log or weights / LOG])
+
+
+@app.command()
+def watch(
+    folder: Annotated[Path, typer.Argument(help="Below which runs leave their weights.")],
+    tasks: Annotated[list[Path], typer.Argument(help="Task files (JSON Lines).")],
+    shots: Annotated[int, typer.Option("--shots", min=0, help="Solved samples before each question.")] = 0,
+    every: Annotated[float, typer.Option("--every", help="Seconds between looks.")] = 5.0,
+    once: Annotated[bool, typer.Option("--once", help="Ask what is there now, and end.")] = False,
+    hardware: Annotated[str, typer.Option("--hardware", help="cpu, gpu or ascend.")] = "cpu",
+) -> None:
+    """Ask all weights below a folder as soon as they are complete; end it with Ctrl-C."""
+    from harness.devices import check_hardware
+    from harness.examination import Examination, complete, examine
+    from harness.launch.code import Code
+
+    console = Console(highlight=False)
+    asked = Examination(tuple(tasks), shots, hardware=check_hardware(hardware))
+    seen: set[Path] = set()
+    while True:
+        for weights in complete(folder, seen):
+            seen.add(weights)
+            count, done = examine(weights, asked, Code(Path.cwd()))
+            console.print(f"{weights}: {count} samples asked, {done} had their results", markup=False, soft_wrap=True)
+        if once:
+            return
+        time.sleep(every)
+
+
+@app.command()
+def table(
+    logs: Annotated[list[Path], typer.Argument(help="Logs, or folders of weights; first the base.")],
+) -> None:
+    """Compare checkpoints: scores with standard errors, ↑ and ↓ where they differ by more than two."""
+    from harness.errors import ResultsError
+    from harness.report.evaluation import score_table
+    from harness.report.terminal import WIDE
+    from harness.tasks.log import LOG, read
+    from harness.tasks.summary import scores
+
+    console = Console(highlight=False)
+    results, names = [], dict[str, str]()
+    for place in logs:
+        path = place / LOG if place.is_dir() else place
+        found = read(path)
+        if not found.results:
+            raise ResultsError(f"{path.parent.name}/{path.name} holds no results; ask with `harness eval run`")
+        if found.damaged:
+            console.print(f"{path.name}: {found.damaged} lines are no results and were left out", style="yellow")
+        results += found.results
+        for result in found.results:
+            names.setdefault(result.setting.checkpoint, result.setting.checkpoint[:8])
+    Console(highlight=False, width=WIDE).print(score_table(scores(results), names))

@@ -1,0 +1,53 @@
+"""Scores of tasks as a table: a row a task, a column a checkpoint."""
+
+import math
+from collections.abc import Mapping
+
+from rich.markup import escape
+from rich.table import Table
+
+from harness.tasks.log import Setting
+from harness.tasks.summary import Score
+
+
+def score_table(scores: Mapping[Setting, Score], names: Mapping[str, str]) -> Table:
+    """Compares checkpoints; those after the first say with ↑ or ↓ that they differ from it by more than two errors.
+
+    Args:
+        scores: of every setting.
+        names: digest of a checkpoint → what it is called; the first is what the others are compared with.
+    """
+    rows: dict[Setting, dict[str, Score]] = {}
+    for setting, score in scores.items():
+        rows.setdefault(setting.model_copy(update={"checkpoint": ""}), {})[setting.checkpoint] = score
+    table = Table(box=None)
+    for column in ("task", "metric", "samples"):
+        table.add_column(column)
+    for name in names.values():
+        table.add_column(escape(name), justify="right")
+    for setting, own in rows.items():
+        any_score = next(iter(own.values()))
+        first = own.get(next(iter(names)))
+        cells = [_cell(own.get(checkpoint), first) for checkpoint in names]
+        table.add_row(escape(_title(setting)), any_score.name, str(any_score.samples), *cells)
+    return table
+
+
+def _title(setting: Setting) -> str:
+    how = "greedy" if setting.temperature == 0 else f"temperature {setting.temperature:g}"
+    limits = [f"top_k {setting.top_k}"] * bool(setting.top_k) + [f"top_p {setting.top_p:g}"] * (setting.top_p < 1)
+    shots = f"{setting.shots} shots" if setting.shots else "zero-shot"
+    return f"{setting.task} v{setting.version}, {shots}, {', '.join([how, *limits])}"
+
+
+def _cell(score: Score | None, first: Score | None) -> str:
+    if score is None:
+        return "–"
+    text = f"{score.value:.3f}" if score.error is None else f"{score.value:.3f} ± {score.error:.3f}"
+    if score.truncated:
+        text += f", {score.truncated:.0%} truncated"
+    if first is None or first is score:
+        return text
+    change = score.value - first.value
+    both = math.hypot(score.error or 0.0, first.error or 0.0)
+    return f"{text} {'↑' if change > 0 else '↓'}" if abs(change) > 2 * both and change else text

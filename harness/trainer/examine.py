@@ -1,0 +1,177 @@
+"""Has a trained model do tasks: ``python -m harness.trainer.examine FOLDER``, with a request in it."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import mindspore as ms
+import numpy as np
+import numpy.typing as npt
+from mindspore import Tensor, nn, ops
+
+from harness.corpus import Tokens
+from harness.decoding import Decoding
+from harness.errors import HarnessError, TaskError
+from harness.examination import REQUEST, Request
+from harness.scenario import Scenario
+from harness.tasks.log import Log, Result, Setting
+from harness.tasks.task import Sample, Task
+from harness.trainer.__main__ import DEVICE_TARGETS
+from harness.trainer.cache import CachedDecoder, Memory
+from harness.trainer.generate import NextLogits
+from harness.trainer.loop import build_model
+from harness.trainer.model import Decoder
+from harness.trainer.step import as_tensor
+from harness.trainer.weights import load
+
+ROWS = 8
+"""Endings that are scored at once."""
+
+
+class Endings(nn.Cell):
+    """Nats and hits of some of each row's tokens."""
+
+    def __init__(self, model: nn.Cell) -> None:
+        super().__init__(auto_prefix=False)
+        self.model = model
+
+    def construct(self, tokens: Tensor, targets: Tensor, counted: Tensor) -> tuple[Tensor, Tensor]:
+        """(rows, sequence) int32 tokens, what follows each, and 1.0 where that counts → (rows,) nats, (rows,) hits."""
+        logits = self.model(tokens)
+        flat = logits.reshape(-1, logits.shape[-1])
+        nll = ops.cross_entropy(flat, targets.reshape(-1), reduction="none").reshape(targets.shape)
+        hits = ops.cast(ops.cast(ops.argmax(logits, -1), ms.int32) == targets, ms.float32)
+        return ops.reduce_sum(nll * counted, -1), ops.reduce_sum(hits * counted, -1)
+
+
+def as_tokens(text: str) -> npt.NDArray[np.int32]:
+    """A text's bytes."""
+    return np.frombuffer(text.encode(), np.uint8).astype(np.int32)
+
+
+class Examiner:
+    """Asks a model."""
+
+    def __init__(self, model: nn.Cell, sequence: int, decoding: Decoding, seed: int) -> None:
+        """Takes a trained model.
+
+        Args:
+            model: tokens to logits.
+            sequence: tokens of its context.
+            decoding: chooses what is written.
+            seed: of the draws.
+        """
+        self.sequence, self.decoding, self.seed = sequence, decoding, seed
+        self.endings = Endings(model)
+        self.endings.set_train(False)
+        self.whole = NextLogits(model)
+        self.whole.set_train(False)
+        self.memory = Memory(CachedDecoder(model, 1)) if isinstance(model, Decoder) else None
+
+    def check(self, task: Task, samples: Sequence[Sample], shots: int) -> None:
+        """Refuses what does not fit, before anything is asked.
+
+        Raises:
+            TaskError: names the sample.
+        """
+        for sample in samples:
+            written = task.header.kind in ("exact", "generation")
+            longest = 0 if written else max(len(as_tokens(e)) for e in sample.choices or (sample.solution,))
+            needed = len(as_tokens(task.prompt(sample, shots))) + (1 if written else longest)
+            if needed > self.sequence + 1:
+                raise TaskError(
+                    f"task {task.header.task!r}, sample {sample.id!r}: {needed} tokens with {shots} shots, the context "
+                    f"is {self.sequence}; use fewer shots, or a model that was trained with a longer sequence"
+                )
+
+    def ask(self, task: Task, sample: Sample, shots: int, setting: Setting) -> Result:
+        """One sample."""
+        prompt, kind = as_tokens(task.prompt(sample, shots)), task.header.kind
+        result = Result(setting=setting, kind=kind, sample=sample.id)
+        if kind == "choice":
+            found = self.score([(prompt, as_tokens(choice)) for choice in sample.choices])
+            means = [nll / len(as_tokens(c)) for (nll, _), c in zip(found, sample.choices, strict=True)]
+            right = bool(np.isfinite(means).all()) and int(np.argmin(means)) == sample.answer
+            return result.model_copy(update={"correct": right, "nll": tuple(nll for nll, _ in found)})
+        if kind == "cloze":
+            ending = as_tokens(sample.solution)
+            ((nll, hits),) = self.score([(prompt, ending)])
+            return result.model_copy(update={"correct": hits == len(ending), "nll": (nll,)})
+        output, truncated = self.write(prompt, task.header.tokens, task.header.stop)
+        correct = output.strip() == sample.solution.strip() if kind == "exact" else None
+        return result.model_copy(update={"correct": correct, "output": output, "truncated": truncated})
+
+    def score(self, pairs: Sequence[tuple[Tokens, Tokens]]) -> list[tuple[float, int]]:
+        """Nats of each ending behind its prompt, and how many of its tokens were the likeliest."""
+        found: list[tuple[float, int]] = []
+        for first in range(0, len(pairs), ROWS):
+            own = pairs[first : first + ROWS]
+            tokens, targets = np.zeros((2, ROWS, self.sequence), np.int32)
+            counted = np.zeros((ROWS, self.sequence), np.float32)
+            for row, (prompt, ending) in enumerate(own):
+                both = np.concatenate([prompt, ending])
+                tokens[row, : len(both) - 1], targets[row, : len(both) - 1] = both[:-1], both[1:]
+                counted[row, len(prompt) - 1 : len(both) - 1] = 1.0
+            nll, hits = self.endings(as_tensor(tokens), as_tensor(targets), Tensor(counted))
+            found += [(float(n), int(h)) for n, h in zip(nll.asnumpy(), hits.asnumpy(), strict=True)][: len(own)]
+        return found
+
+    def write(self, prompt: Tokens, most: int, stop: str) -> tuple[str, bool]:
+        """Continues a prompt to the stop, for ``most`` tokens, or to the end of the context.
+
+        Returns:
+            What was written, without the stop, and whether the stop was missing.
+        """
+        tokens = np.zeros((1, self.sequence), np.int32)
+        tokens[0, : len(prompt)] = prompt
+        filled, written, end = len(prompt), bytearray(), stop.encode()
+        draws = np.random.Generator(np.random.PCG64([self.seed, 2])).random(most)
+        if self.memory:
+            self.memory.forget()
+        for draw in draws:
+            if self.memory:
+                logits = self.memory.next_logits(tokens, filled)
+            else:
+                logits = self.whole(as_tensor(tokens), Tensor(filled - 1, ms.int32))
+            written.append(min(255, int(self.decoding.choose(logits.asnumpy(), np.array([draw]))[0])))
+            if end and written.endswith(end):
+                return bytes(written[: -len(end)]).decode("utf-8", "replace"), False
+            if filled == self.sequence:
+                break
+            tokens[0, filled] = written[-1]
+            filled += 1
+        return bytes(written).decode("utf-8", "replace"), True
+
+
+def results(examiner: Examiner, request: Request) -> Iterator[Result]:
+    """The results that are missing, as they come."""
+    for asked in request.tasks:
+        task = asked.load(Path(request.root))
+        wanted = {sample.id: sample for sample in task.samples}
+        for name in asked.missing:
+            yield examiner.ask(task, wanted[name], request.shots, asked.setting)
+
+
+def main(folder: Path) -> None:
+    """Does what the request in a folder asks for."""
+    request = Request.model_validate_json((folder / REQUEST).read_text(encoding="utf-8"))
+    sys.path.insert(0, request.root)
+    scenario = Scenario.from_dict(request.scenario)
+    ms.set_context(mode=ms.GRAPH_MODE)
+    ms.set_device(DEVICE_TARGETS[request.hardware])
+    model = build_model(scenario.replace(recompute="none"))
+    load(model, Path(request.weights))
+    decoding = Decoding(request.temperature, request.top_k, request.top_p)
+    examiner = Examiner(model, scenario.sequence, decoding, request.seed)
+    for asked in request.tasks:
+        task = asked.load(Path(request.root))
+        examiner.check(task, [sample for sample in task.samples if sample.id in set(asked.missing)], request.shots)
+    for _ in Log(Path(request.log)).write(results(examiner, request)):
+        pass
+
+
+if __name__ == "__main__":
+    try:
+        main(Path(sys.argv[1]))
+    except HarnessError as error:
+        sys.exit(f"error: {error}")

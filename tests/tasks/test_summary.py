@@ -1,0 +1,73 @@
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from harness.report.evaluation import score_table
+from harness.tasks.summary import scores, standard_error
+from tests.tasks.test_log import SETTING, result
+
+
+def of(checkpoint):
+    return SETTING.model_copy(update={"checkpoint": checkpoint})
+
+
+def answers(checkpoint, *right):
+    return [result(str(i), setting=of(checkpoint), correct=correct) for i, correct in enumerate(right)]
+
+
+def shown(results, **names):
+    console = Console(width=160, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(score_table(scores(results), names))
+    return console.export_text()
+
+
+def test_accuracy_and_its_error():
+    (score,) = scores(answers("c", True, False, True, True)).values()
+    assert (score.name, score.value, score.samples) == ("accuracy", 0.75, 4)
+    assert score.error == pytest.approx(math.sqrt(0.75 * 0.25 / 3))
+
+
+@given(st.lists(st.booleans(), min_size=2, max_size=50))
+def test_the_error_is_that_of_a_mean(right):
+    share = sum(right) / len(right)
+    variance = sum((value - share) ** 2 for value in right) / (len(right) - 1)
+    assert standard_error(share, len(right)) == pytest.approx(math.sqrt(variance / len(right)))
+
+
+def test_a_single_sample_has_no_error():
+    assert scores(answers("c", True))[of("c")].error is None
+
+
+def test_of_a_sample_that_was_done_twice_the_last_counts():
+    assert scores([*answers("c", False), *answers("c", True)])[of("c")].value == 1.0
+
+
+def test_what_is_written_is_looked_at_for_variety():
+    written = [result(str(i), correct=None, output=text, truncated=i == 0) for i, text in enumerate(["abab", "ab"])]
+    (score,) = scores(written).values()
+    assert (score.name, score.value, score.truncated) == ("distinct_2", 2 / 4, 0.5)
+    assert math.isnan(scores([result("a", correct=None, output="")])[SETTING].value)
+
+
+def test_a_table_says_which_differ():
+    results = [*answers("first", *[True, False] * 20), *answers("better", *[True] * 40)]
+    text = shown(
+        [*results, *answers("alike", *[True, False] * 19, True, True)], first="one", better="two", alike="three"
+    )
+    (row,) = [line for line in text.splitlines() if "zero-shot" in line]
+    assert "t v1, zero-shot, greedy" in row
+    assert "0.500 ± 0.080" in row
+    assert "1.000 ± 0.000 ↑" in row
+    assert row.rstrip().endswith("0.525 ± 0.080")
+    worse = shown([*answers("better", *[True] * 40), *results[:40]], better="one", first="two")
+    assert "0.500 ± 0.080 ↓" in worse
+
+
+def test_a_checkpoint_that_was_not_asked_is_no_zero():
+    other = [result("0", setting=of("b").model_copy(update={"shots": 2, "temperature": 0.7, "top_k": 5}))]
+    text = shown([*answers("a", True, True), *other], a="a", b="b")
+    assert "t v1, 2 shots, temperature 0.7, top_k 5" in text
+    assert text.count("–") == 2
