@@ -20,8 +20,8 @@ def test_whole_weights_are_read(folder):
     assert Scenario.from_dict(read(folder).scenario) == Scenario()
 
 
-@pytest.mark.parametrize("cut", [0, 1, 999])
-def test_a_cut_file_is_named(folder, cut):
+@pytest.mark.parametrize("cut", [0, 1, 999, 1001])
+def test_a_file_of_another_length_is_named(folder, cut):
     (folder / FILE).write_bytes(b"w" * cut)
     with pytest.raises(DataError, match=rf"weights\.safetensors has {cut} bytes of 1000; train again"):
         read(folder)
