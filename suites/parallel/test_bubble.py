@@ -25,7 +25,7 @@ def replay(scenario: Scenario, run: Run) -> float:
 
 
 @hardware("cpu", "gpu", "ascend")
-@pytest.mark.parametrize("schedule", ["gpipe", "1f1b"])
+@pytest.mark.parametrize("schedule", [pytest.param("gpipe", marks=pytest.mark.nightly), "1f1b"])
 @cards(2)
 def test_idle_shares_are_those_of_the_formula(trainer, gate, schedule):
     """Feature: two stages, 8 and 16 micro-batches, idle share of each rank from the recorded timeline.

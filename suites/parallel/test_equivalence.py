@@ -54,6 +54,10 @@ FOUR_RANKS = {
 }
 
 
+ALONE = {"dp4-sharded", "tp4-tied", "pp4-tied"}
+"""Of one kind of parallelism only: what two ranks of it show, and the products of two kinds."""
+
+
 @hardware("cpu", "gpu", "ascend")
 @pytest.mark.parametrize("layout", TWO_RANKS)
 @cards(2)
@@ -84,7 +88,9 @@ def test_four_ranks_without_sharding_or_tying_do_so_too(trainer, layout):
 
 
 @hardware("cpu", "gpu", "ascend")
-@pytest.mark.parametrize("layout", FOUR_RANKS)
+@pytest.mark.parametrize(
+    "layout", [pytest.param(name, marks=[pytest.mark.nightly] * (name in ALONE)) for name in FOUR_RANKS]
+)
 @cards(4)
 def test_four_ranks_train_what_one_process_does(trainer, gate, layout):
     """Feature: four ranks, and products of two kinds of parallelism.
