@@ -31,13 +31,13 @@ class Alarms:
         self._updates: deque[float] = deque(maxlen=WINDOW)
         self._large = 0
 
-    def look(self, step: int, grad_norm: float, update_norm: float, rate: float, scheduled: float) -> None:
+    def look(self, step: int, grad_norm: float, update_norm: float | None, rate: float, scheduled: float) -> None:
         """Looks at a step.
 
         Args:
             step: its number.
             grad_norm: global norm of the gradient before clipping.
-            update_norm: global norm of what was added to the parameters.
+            update_norm: global norm of what was added to the parameters; None where nobody knows it.
             rate: the learning rate it was made with.
             scheduled: the one that the scenario says.
         """
@@ -55,8 +55,8 @@ class Alarms:
                     f"before, it was about {usual:.4g}",
                 )
         # Updates are as large as the rate: what tells is how far one goes for it.
-        reach = update_norm / rate if rate > 0 else None
-        if reach is not None:
+        if update_norm is not None and rate > 0:
+            reach = update_norm / rate
             if len(self._updates) >= FEWEST and reach < VANISHED * statistics.median(self._updates):
                 self._give(
                     "update", f"step {step}: the update vanished: its norm is {update_norm:.4g}, nothing is learned"

@@ -14,6 +14,7 @@ from harness import corpus, stored
 from harness.errors import DataError, ResultsError
 from harness.files import tail, write_atomically
 from harness.launch.code import Code
+from harness.launch.rank import end_with_parent
 from harness.scenario import Scenario
 
 REQUEST = "request.json"
@@ -89,6 +90,8 @@ def convert(scenario: Scenario, code: Code, folder: Path, shard_size: int) -> Re
     """
     if scenario.data == "markov" or scenario.data.startswith("mindrecord:"):
         raise DataError(f"data={scenario.data!r} is no text; convert 'text', 'text:FILE' or 'records:FILE'")
+    if scenario.masking or scenario.shuffle_sentences:
+        raise DataError("masking and shuffle_sentences are drawn for each training; convert the text as it is")
     corpus.load(scenario, code.root)
     stored.rows_per_shard(shard_size, scenario.sequence + 1)
     if folder.exists():
@@ -128,6 +131,7 @@ def _run(work: Path, code: Code) -> None:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 timeout=DEADLINE,
+                preexec_fn=end_with_parent,
                 check=False,
             )
         except subprocess.TimeoutExpired:

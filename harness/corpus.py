@@ -124,6 +124,11 @@ def _stored(scenario: Scenario, root: Path) -> Corpus:
             f"sequence={scenario.sequence} and data={scenario.data!r} disagree: it was converted with "
             f"sequence={manifest.sequence}; use that, or convert the text anew"
         )
+    if scenario.samples and manifest.data.startswith("records-"):
+        raise DataError(
+            f"samples={scenario.samples} and data={scenario.data!r} disagree: it was made of records, and prompts are "
+            "cut from running text; set samples=0"
+        )
     rows = StoredRows(tuple(str(folder / name) for name in manifest.shards), manifest.rows)
     return Corpus(rows, stored.held_out(folder, scenario.data), manifest.data)
 

@@ -5,6 +5,8 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -98,15 +100,7 @@ def examine(folder: Path, asked: Examination, code: Code, results: Path | None =
     if asked.shots < 0:
         raise TaskError(f"shots={asked.shots} must be at least 0")
     place = (results or folder / log.LOG).resolve()
-    # Beside the log, so that two examinations never write into one.
-    lock = FileLock(f"{place}.lock")
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise ResultsError(f"{place.name} is being written by another examination; wait for it") from None
-    except OSError as error:
-        raise ResultsError(f"{place.name} can't be written: {error.strerror}; name a log with --log") from None
-    with lock:
+    with _only_writer(place):
         known = log.read(place).results
         tasks, done = [], 0
         for path in asked.tasks:
@@ -122,6 +116,10 @@ def examine(folder: Path, asked: Examination, code: Code, results: Path | None =
                 top_p=asked.decoding.top_p,
                 seed=asked.seed,
             )
+            if asked.shots >= len(task.samples):
+                raise TaskError(
+                    f"shots={asked.shots}: task {task.header.task!r} has {len(task.samples)} samples; use fewer shots"
+                )
             missing = log.missing(known, setting, [sample.id for sample in task.samples])
             done += len(task.samples) - len(missing)
             if missing:
@@ -146,15 +144,39 @@ def examine(folder: Path, asked: Examination, code: Code, results: Path | None =
         return sum(len(each.missing) for each in tasks), done
 
 
+@contextmanager
+def _only_writer(place: Path) -> Iterator[None]:
+    lock = FileLock(f"{place}.lock")
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise ResultsError(f"{place.name} is being written by another examination; wait for it") from None
+    except OSError as error:
+        raise ResultsError(f"{place.name} can't be written: {error.strerror}; name a log with --log") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
 def complete(folder: Path, seen: set[Path]) -> list[Path]:
     """Folders of weights below a folder whose manifest is there, oldest first.
 
     Args:
         folder: is looked through.
         seen: are left out.
+
+    Raises:
+        ResultsError: there is no such folder.
     """
-    found = [path for path in folder.rglob(f"{weights.FOLDER}/{weights.MANIFEST}") if path.parent not in seen]
-    return [path.parent for path in sorted(found, key=lambda path: (path.stat().st_mtime_ns, path))]
+    if not folder.is_dir():
+        raise ResultsError(f"{folder} is no folder; name one below which runs leave their weights")
+    found = []
+    for path in folder.rglob(f"{weights.FOLDER}/{weights.MANIFEST}"):
+        # A run's folder may go while it is looked at.
+        with suppress(FileNotFoundError):
+            found.append((path.stat().st_mtime_ns, path.parent))
+    return [place for _, place in sorted(found) if place not in seen]
 
 
 def _run(request: Request, code: Code) -> None:

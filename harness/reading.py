@@ -58,7 +58,7 @@ class Reading(BaseModel):
 
 
 class Reader:
-    """The ``reader`` fixture: a process that reads what it is asked to, alone on the device, one after the other."""
+    """The ``reader`` fixture: a process that reads what it is asked to, one by one, each alone on the device."""
 
     def __init__(self, hardware: str, code: Code, log: Path) -> None:
         """Starts nothing yet.
@@ -97,33 +97,32 @@ class Reader:
             raise DataError(f"data={scenario.data!r} has no lines for TextFileDataset; use records:FILE")
         check_supported(scenario, self.hardware)
         corpus.load(scenario, self.code.root)
-        process = self._started()
         request = Request(
             scenario=scenario.to_dict(), root=str(self.code.root.resolve()), batches=batches, dataset=dataset
         )
+        process = self._started()
         assert process.stdin is not None
-        try:
-            process.stdin.write(request.model_dump_json().encode() + b"\n")
-            process.stdin.flush()
-        except BrokenPipeError:
-            raise LaunchError(f"the reading process ended; its log: {self.log.name}") from None
-        answer = Reading.model_validate_json(self._line())
+        with self._lock:
+            try:
+                process.stdin.write(request.model_dump_json().encode() + b"\n")
+                process.stdin.flush()
+            except BrokenPipeError:
+                raise LaunchError(f"the reading process ended; its log: {self.log.name}") from None
+            answer = Reading.model_validate_json(self._line())
         if answer.error:
             raise DataError(answer.error)
         return answer
 
     def close(self) -> None:
-        """Ends the process and frees the device."""
+        """Ends the process."""
         if self._process is not None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.communicate()
             os.close(self._answers)
             self._process = None
-        self._lock.release()
 
     def _started(self) -> "subprocess.Popen[bytes]":
         if self._process is None:
-            self._lock.acquire()
             self._answers, answers = os.pipe()
             self.log.parent.mkdir(parents=True, exist_ok=True)
             with self.log.open("wb") as log:
@@ -149,6 +148,8 @@ class Reader:
             part = os.read(self._answers, 65_536) if ready else b""
             if not part:
                 what = "ended" if ready else f"gave no answer in {DEADLINE:g} s"
+                # Its answer may still come, to a question that was not put.
+                self.close()
                 raise LaunchError(f"the reading process {what}; its log: {self.log.name}")
             found += part
         return found

@@ -53,6 +53,10 @@ def test_a_norm_that_rises_and_stays(steps):
         )
 
 
+def test_an_update_that_nobody_knows_gives_none():
+    assert given_by(*[(1.0, None, 1e-3, 1e-3)] * 20) == {}
+
+
 def test_single_spikes_give_none():
     assert given_by(*([NORMAL] * 6 + [(50.0, 0.03, 1e-3, 1e-3)] * (IN_A_ROW - 1)) * 5) == {}
 

@@ -5,7 +5,9 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
+from filelock import FileLock
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -16,6 +18,7 @@ from harness.conversion import convert, parse_size
 from harness.errors import DataError, LaunchError, ResultsError
 from harness.launch import train
 from harness.launch.code import Code
+from harness.locks import lock_folder
 from harness.reading import Reader
 
 ROOT = Path(__file__).parents[1]
@@ -76,6 +79,12 @@ def test_what_can_not_be_converted_leaves_nothing(project, data, size, message):
     assert sorted(path.name for path in project.iterdir()) == ["converted", "prose.txt"]
 
 
+def test_what_is_drawn_for_each_training_is_not_converted(project):
+    for changes in ({"masking": 0.1}, {"shuffle_sentences": True}):
+        with pytest.raises(DataError, match="are drawn for each training; convert the text as it is"):
+            convert(Scenario(data="text:prose.txt", **changes), Code(project), project / "other", 10**9)
+
+
 def test_a_place_that_is_no_folder_is_refused(project):
     with pytest.raises(ResultsError, match="can't be made"):
         convert(Scenario(data="text:prose.txt", sequence=64), Code(project), project / "prose.txt" / "x", 10**9)
@@ -92,8 +101,10 @@ def test_a_killed_conversion_leaves_no_folder_that_looks_whole(project, tmp_path
     deadline = time.monotonic() + 60
     while not list(tmp_path.glob(".x.*/rows/train-*")) and time.monotonic() < deadline:
         time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGKILL)
+    (writer,) = psutil.Process(process.pid).children(recursive=True)
+    process.kill()
     process.wait()
+    assert psutil.wait_procs([writer], timeout=10)[1] == []
     assert not (tmp_path / "x").exists()
     assert [path.name[:3] for path in tmp_path.iterdir()] == [".x."]
 
@@ -165,6 +176,14 @@ class TestReader:
             with pytest.raises(DataError, match=r"holds 21[0-9]{3} rows; a rank's batch takes 100000"):
                 reader.read(scenario, 2)
             assert reader.read(scenario.replace(batch=4), 2).rows == 4
+
+    def test_leaves_the_device_to_others_between_readings(self, project, tmp_path):
+        scenario = Scenario(data="text:prose.txt", batch=4, sequence=64)
+        with Reader("cpu", Code(project), tmp_path / "log") as reader:
+            reader.read(scenario, 2)
+            with FileLock(lock_folder() / "device-cpu.lock", timeout=300):
+                pass
+            assert reader.read(scenario, 2).rows == 4
 
     def test_a_process_that_died_is_told_and_not_waited_for(self, project, tmp_path):
         scenario = Scenario(data="text:prose.txt", batch=4, sequence=64)

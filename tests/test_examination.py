@@ -118,6 +118,23 @@ def test_a_prompt_that_is_too_long_is_refused_before_anything_is_asked(folder, t
     assert examine(folder, asked(task(tmp_path, "cloze", good, fits)), CODE) == (2, 0)
 
 
+def test_more_shots_than_samples_are_refused_and_the_log_is_free_again(folder):
+    with pytest.raises(TaskError, match="shots=6: task 'endings' has 6 samples; use fewer shots") as caught:
+        examine(folder, asked(TASKS / "endings.jsonl", shots=6), CODE)
+    assert examine(folder, asked(TASKS / "endings.jsonl"), CODE) == (6, 0)
+    assert caught.value
+
+
+def test_what_is_not_trained_is_kept_too(tmp_path):
+    """A BatchNorm's running mean is a parameter that no gradient reaches."""
+    scenario = SCENARIO.replace(model="fixtures.models:over_rows")
+    train(scenario, "cpu", CODE, tmp_path / "run", 120.0)
+    content = (tmp_path / "run" / weights.FOLDER / weights.FILE).read_bytes()
+    assert b"moving_mean" in content
+    assert b"moving_variance" in content
+    assert examine(tmp_path / "run" / weights.FOLDER, asked(TASKS / "endings.jsonl"), CODE) == (6, 0)
+
+
 def test_weights_of_another_shape_are_refused(folder):
     manifest = weights.read(folder)
     other = SCENARIO.replace(model="decoder:layers=2,width=64,heads=2,feed_forward=128").to_dict()
@@ -156,6 +173,13 @@ def test_weights_are_asked_as_soon_as_they_are_complete(folder, tmp_path, monkey
     done = CliRunner().invoke(app, command, catch_exceptions=False)
     assert "weights: 0 samples asked, 6 had their results" in done.output
     assert "other/weights: 6 samples asked, 0 had their results" in done.output
+    (folder / weights.FILE).write_bytes(b"")
+    done = CliRunner().invoke(app, command, catch_exceptions=False)
+    assert done.exit_code == 2
+    assert "weights: error: weights 'weights': weights.safetensors has 0 bytes of" in done.output
+    assert "other/weights: 0 samples asked, 6 had their results" in done.output
+    with pytest.raises(ResultsError, match="is no folder; name one below which runs leave their weights"):
+        complete(tmp_path / "none", set())
 
 
 def test_the_command_asks_and_compares(folder, tmp_path, monkeypatch):

@@ -30,6 +30,14 @@ def test_a_whole_folder_is_a_corpus(tmp_path):
     assert loaded.digest == "text-1"
 
 
+def test_prompts_are_not_cut_from_records(tmp_path):
+    manifest = stored.read(folder(tmp_path), "mindrecord:.")
+    manifest.model_copy(update={"data": "records-1"}).write(tmp_path)
+    assert corpus.load(Scenario(data="mindrecord:.", sequence=8), tmp_path).digest == "records-1"
+    with pytest.raises(DataError, match=r"samples=2 and .* disagree: it was made of records"):
+        corpus.load(Scenario(data="mindrecord:.", sequence=8, samples=2), tmp_path)
+
+
 def test_another_sequence_is_refused(tmp_path):
     folder(tmp_path)
     with pytest.raises(DataError, match=r"sequence=16 and .* disagree: it was converted with sequence=8"):

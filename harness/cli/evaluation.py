@@ -7,6 +7,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from harness.errors import HarnessError
+
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Have trained weights do tasks, and compare them.")
 
 
@@ -53,13 +55,18 @@ def watch(
     console = Console(highlight=False)
     asked = Examination(tuple(tasks), shots, hardware=check_hardware(hardware))
     seen: set[Path] = set()
+    failed = False
     while True:
         for weights in complete(folder, seen):
             seen.add(weights)
-            count, done = examine(weights, asked, Code(Path.cwd()))
-            console.print(f"{weights}: {count} samples asked, {done} had their results", markup=False, soft_wrap=True)
+            try:
+                count, done = examine(weights, asked, Code(Path.cwd()))
+                said = f"{count} samples asked, {done} had their results"
+            except HarnessError as error:
+                said, failed = f"error: {error}", True
+            console.print(f"{weights}: {said}", markup=False, soft_wrap=True)
         if once:
-            return
+            raise typer.Exit(2 if failed else 0)
         time.sleep(every)
 
 

@@ -1,6 +1,7 @@
 """Scores of tasks as a table: a row a task, a column a checkpoint."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 
 from rich.markup import escape
@@ -12,6 +13,8 @@ from harness.tasks.summary import Score
 
 def score_table(scores: Mapping[Setting, Score], names: Mapping[str, str]) -> Table:
     """Compares checkpoints; those after the first say with ↑ or ↓ that they differ from it by more than two errors.
+
+    Of a score without an error, or of other samples than the first's, nothing is said.
 
     Args:
         scores: of every setting.
@@ -25,28 +28,33 @@ def score_table(scores: Mapping[Setting, Score], names: Mapping[str, str]) -> Ta
         table.add_column(column)
     for name in names.values():
         table.add_column(escape(name), justify="right")
+    titles = Counter(_title(setting) for setting in rows)
     for setting, own in rows.items():
-        any_score = next(iter(own.values()))
+        most = max(own.values(), key=lambda score: score.samples)
         first = own.get(next(iter(names)))
-        cells = [_cell(own.get(checkpoint), first) for checkpoint in names]
-        table.add_row(escape(_title(setting)), any_score.name, str(any_score.samples), *cells)
+        cells = [_cell(own.get(checkpoint), first, most.samples) for checkpoint in names]
+        title = _title(setting)
+        title += f", file {setting.file[:8]}" if titles[title] > 1 else ""
+        table.add_row(escape(title), most.name, str(most.samples), *cells)
     return table
 
 
 def _title(setting: Setting) -> str:
-    how = "greedy" if setting.temperature == 0 else f"temperature {setting.temperature:g}"
+    how = "greedy" if setting.temperature == 0 else f"temperature {setting.temperature:g}, seed {setting.seed}"
     limits = [f"top_k {setting.top_k}"] * bool(setting.top_k) + [f"top_p {setting.top_p:g}"] * (setting.top_p < 1)
     shots = f"{setting.shots} shots" if setting.shots else "zero-shot"
     return f"{setting.task} v{setting.version}, {shots}, {', '.join([how, *limits])}"
 
 
-def _cell(score: Score | None, first: Score | None) -> str:
+def _cell(score: Score | None, first: Score | None, samples: int) -> str:
     if score is None:
         return "–"
     text = f"{score.value:.3f}" if score.error is None else f"{score.value:.3f} ± {score.error:.3f}"
     if score.truncated:
         text += f", {score.truncated:.0%} truncated"
-    if first is None or first is score:
+    if score.samples != samples:
+        text += f" ({score.samples} samples)"
+    if first is None or first is score or first.samples != score.samples or None in (score.error, first.error):
         return text
     change = score.value - first.value
     both = math.hypot(score.error or 0.0, first.error or 0.0)

@@ -143,6 +143,11 @@ def _check(sample: Sample, header: Header, where: str) -> None:
             raise TaskError(f"{where}: a task of kind 'generation' has no right answer")
     elif not isinstance(answer, str) or not answer.strip():
         raise TaskError(f"{where}: answer {answer!r} must be a text that is not empty")
+    elif header.kind == "exact" and len(answer.encode()) > header.tokens:
+        raise TaskError(
+            f"{where}: answer {answer!r} has {len(answer.encode())} tokens, and {header.tokens} are written at most; "
+            "raise the header's tokens"
+        )
 
 
 def _first(error: Exception) -> str:

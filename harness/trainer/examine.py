@@ -75,9 +75,8 @@ class Examiner:
             TaskError: names the sample.
         """
         for sample in samples:
-            written = task.header.kind in ("exact", "generation")
-            longest = 0 if written else max(len(as_tokens(e)) for e in sample.choices or (sample.solution,))
-            needed = len(as_tokens(task.prompt(sample, shots))) + (1 if written else longest)
+            endings = sample.choices or (sample.solution or "?",)
+            needed = len(as_tokens(task.prompt(sample, shots))) + max(len(as_tokens(ending)) for ending in endings)
             if needed > self.sequence + 1:
                 raise TaskError(
                     f"task {task.header.task!r}, sample {sample.id!r}: {needed} tokens with {shots} shots, the context "
@@ -159,6 +158,7 @@ def main(folder: Path) -> None:
     scenario = Scenario.from_dict(request.scenario)
     ms.set_context(mode=ms.GRAPH_MODE)
     ms.set_device(DEVICE_TARGETS[request.hardware])
+    ms.set_seed(scenario.seed)
     model = build_model(scenario.replace(recompute="none"))
     load(model, Path(request.weights))
     decoding = Decoding(request.temperature, request.top_k, request.top_p)

@@ -79,7 +79,9 @@ class Training:
         # Every rank evaluates, so that none waits inside a timed step for one that does.
         self.evaluator = self._evaluator(scenario.eval_sequences) if scenario.eval_sequences else None
         self.alarms = Alarms()
-        self.callbacks.append(AlarmMonitor(self.alarms, lambda step: learning_rate(scenario, step)))
+        self.callbacks.append(
+            AlarmMonitor(self.alarms, lambda step: learning_rate(scenario, step), self.engine.outputs)
+        )
         self.evaluations: list[Evaluation] = []
         if scenario.eval_every:
             self.quick = self._evaluator(scenario.quick_sequences) if scenario.quick_sequences else self.evaluator
@@ -138,7 +140,9 @@ class Training:
             self.tokens_seen.append(self.engine.tokens_seen)
         load = meter.load()
         if scenario.keep_weights and self.rank == 0:
-            save(self.engine.parameters, scenario, scenario.steps, self.folder / FOLDER)
+            assert isinstance(self.engine, Engine)
+            # All of them: a norm's running mean is none of those that are trained.
+            save(list(self.engine.model.get_parameters()), scenario, scenario.steps, self.folder / FOLDER)
         if isinstance(self.engine, Engine):
             self.engine.work_alone(windows)
         return self.report(load)
@@ -201,7 +205,10 @@ class Training:
         if self.writer is None:
             assert isinstance(self.engine, Engine)
             self.writer = Writer(self.engine.next_logits(), self.engine.memory(len(prompts)))
+        _, set_train = self.evaluation
+        set_train(False)
         written = self.writer.continue_(prompts, scenario.sample_tokens, scenario.seed, self.choose)
+        set_train(True)
         return [[int(token) for token in row] for row in written]
 
 

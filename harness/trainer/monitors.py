@@ -97,24 +97,25 @@ class Every(Callback):
 class AlarmMonitor(Callback):
     """Shows each step's outputs to the alarms."""
 
-    def __init__(self, alarms: Alarms, scheduled: Callable[[int], float]) -> None:
+    def __init__(self, alarms: Alarms, scheduled: Callable[[int], float], names: Sequence[str] = OUTPUTS) -> None:
         """Takes the alarms.
 
         Args:
             alarms: look at norms and rates.
             scheduled: the learning rate that a step should have.
+            names: of what a step returns.
         """
         super().__init__()
-        self.alarms, self.scheduled = alarms, scheduled
+        self.alarms, self.scheduled, self.names = alarms, scheduled, names
 
     def on_train_step_end(self, run_context: RunContext) -> None:
-        """Looks, where the step returned all of ``OUTPUTS``."""
+        """Looks, where the step returned all that was named."""
         context = run_context.original_args()
         outputs = context.net_outputs
-        if isinstance(outputs, tuple) and len(outputs) == len(OUTPUTS):
-            _, grad_norm, update_norm, rate = (_number(value) for value in outputs)
-            step = context.cur_step_num
-            self.alarms.look(step, grad_norm, update_norm, rate, self.scheduled(step))
+        if isinstance(outputs, tuple) and len(outputs) == len(self.names):
+            values = {name: _number(value) for name, value in zip(self.names, outputs, strict=True)}
+            step, rate = context.cur_step_num, values["learning_rate"]
+            self.alarms.look(step, values["grad_norm"], values.get("update_norm"), rate, self.scheduled(step))
 
 
 class ProgressMonitor(Callback):

@@ -41,7 +41,7 @@ def load(model: nn.Cell, folder: Path) -> None:
         DataError: they are of another model.
     """
     found = ms.load_checkpoint(str(folder / weights.FILE), format="safetensors")
-    wanted = {parameter.name: parameter for parameter in model.trainable_params()}
+    wanted = {parameter.name: parameter for parameter in model.get_parameters()}
     for name in sorted(wanted.keys() ^ found.keys()):
         whose = "the weights have none" if name in wanted else "the model has none"
         raise DataError(f"weights {folder.name!r} are of another model: parameter {name!r}, {whose}")

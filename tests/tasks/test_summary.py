@@ -69,5 +69,24 @@ def test_a_table_says_which_differ():
 def test_a_checkpoint_that_was_not_asked_is_no_zero():
     other = [result("0", setting=of("b").model_copy(update={"shots": 2, "temperature": 0.7, "top_k": 5}))]
     text = shown([*answers("a", True, True), *other], a="a", b="b")
-    assert "t v1, 2 shots, temperature 0.7, top_k 5" in text
+    assert "t v1, 2 shots, temperature 0.7, seed 0, top_k 5" in text
     assert text.count("–") == 2
+
+
+def test_what_can_not_be_compared_has_no_arrow():
+    alone = shown([*answers("a", False), *answers("b", True)], a="a", b="b")
+    assert "1.000" in alone
+    pairs = (("a", "aaaa"), ("b", "abcd"))
+    variety = shown([result("0", setting=of(name), correct=None, output=text) for name, text in pairs], a="a", b="b")
+    half = shown([*answers("a", *[False] * 10), *answers("b", True, True)], a="a", b="b")
+    assert "1.000 ± 0.000 (2 samples)" in half
+    assert " 10 " in half
+    for text in (alone, variety, half):
+        assert "↑" not in text
+
+
+def test_rows_of_one_name_are_told_apart():
+    edited = [result("0", setting=of("a").model_copy(update={"file": "another-file"}))]
+    text = shown([*answers("a", True, True), *edited], a="a")
+    assert "greedy, file f" in text
+    assert "greedy, file another-" in text

@@ -62,6 +62,10 @@ def test_a_task_is_its_header_and_its_samples(tmp_path):
             "line 2: answer ' ' must be a text that is not",
         ),
         ([{**HEADER, "kind": "exact"}, {**CLOZE, "answer": 1}], "line 2: answer 1 must be a text"),
+        (
+            [{**HEADER, "kind": "exact", "tokens": 2}, {**CLOZE, "answer": "字"}],
+            "has 3 tokens, and 2 are written at most",
+        ),
         ([{**HEADER, "kind": "generation"}, CLOZE], "line 2: a task of kind 'generation' has no right answer"),
     ],
 )

@@ -67,6 +67,15 @@ def test_alarms_see_what_our_loop_hands_over():
     assert alarms.alarms.given == {"rate": "step 1: the learning rate left its schedule: 0.002 instead of 0.001"}
 
 
+def test_alarms_do_without_an_update_norm():
+    alarms = AlarmMonitor(Alarms(), lambda step: 1e-3, ("loss", "grad_norm", "learning_rate"))
+    monitors = Monitors([alarms], steps=30)
+    for step in range(1, 31):
+        monitors.begin_step(step)
+        monitors.end_step((3.0, 1.0 if step < 20 else 50.0, 1e-3))
+    assert list(alarms.alarms.given) == ["norm"]
+
+
 def test_host_memory_is_that_of_the_process_and_its_children():
     """A child that holds 64 MiB for a while, looked at every second step."""
     memory = HostMemoryMonitor(every=2)
