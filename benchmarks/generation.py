@@ -38,10 +38,13 @@ def main() -> None:
     whole.set_train(False)
     windows = random.integers(0, 256, (ROWS, SEQUENCE + 1)).astype(np.int32)
     choose = Decoding().choose
-    writers = {"cache": Writer(whole, Memory(CachedDecoder(model, ROWS))), "no cache": Writer(whole)}
+    writers = {
+        "cache": Writer(whole, SEQUENCE, Memory(CachedDecoder(model, ROWS))),
+        "no cache": Writer(whole, SEQUENCE),
+    }
     times, texts = {}, {}
     for name, writer in writers.items():
-        times[name], texts[name] = best(lambda writer=writer: writer.continue_(windows, TOKENS, 0, choose))
+        times[name], texts[name] = best(lambda writer=writer: writer.continuations(windows, TOKENS, 0, choose))
         print(f"{ROWS} × {TOKENS} tokens, tiny, {name}: {times[name]:.2f} s")
     same = (texts["cache"] == texts["no cache"]).mean()
     print(f"with the cache {times['no cache'] / times['cache']:.1f} × as fast; {same:.1%} of the tokens are the same")

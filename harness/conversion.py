@@ -3,7 +3,6 @@
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,9 @@ from pydantic import BaseModel, ConfigDict
 
 from harness import corpus, stored
 from harness.errors import DataError, ResultsError
-from harness.files import tail, write_atomically
+from harness.files import write_atomically
+from harness.launch import child
 from harness.launch.code import Code
-from harness.launch.rank import end_with_parent
 from harness.scenario import Scenario
 
 REQUEST = "request.json"
@@ -105,7 +104,9 @@ def convert(scenario: Scenario, code: Code, folder: Path, shard_size: int) -> Re
         (work / ROWS).mkdir()
         request = Request(scenario=scenario.to_dict(), root=str(code.root.resolve()), shard_size=shard_size)
         write_atomically(work / REQUEST, request.model_dump_json())
-        _run(work, code)
+        failure = child.run("harness.trainer.convert", work, code, {**os.environ, "GLOG_v": "3"}, DEADLINE)
+        if failure:
+            raise DataError(f"the conversion failed: {failure}")
         report = Report.model_validate_json((work / REPORT).read_text(encoding="utf-8"))
         for path in (work / ROWS).iterdir():
             _sync(path)
@@ -115,30 +116,6 @@ def convert(scenario: Scenario, code: Code, folder: Path, shard_size: int) -> Re
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return report
-
-
-def _run(work: Path, code: Code) -> None:
-    log = work / "log"
-    command = [str(code.python), "-m", "harness.trainer.convert", str(work)]
-    with log.open("wb") as output:
-        try:
-            # MindRecord leaves files of its own where it was started.
-            done = subprocess.run(
-                command,
-                cwd=work,
-                env={**os.environ, "GLOG_v": "3"},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                timeout=DEADLINE,
-                preexec_fn=end_with_parent,
-                check=False,
-            )
-        except subprocess.TimeoutExpired:
-            raise DataError(f"the conversion took more than {DEADLINE:g} s; convert a part of the text") from None
-    if done.returncode:
-        lines = [line for line in tail(log, 50) if line.strip()] or [f"exit status {done.returncode}"]
-        raise DataError(f"the conversion failed: {lines[-1].removeprefix('error: ')}")
 
 
 def _sync(path: Path) -> None:

@@ -60,7 +60,7 @@ class Decoding:
         """What each token's chance is proportional to; 0 for those that may not be chosen. The temperature is not 0."""
         scaled = (logits.astype(np.float64) - logits.max(axis=-1, keepdims=True)) / self.temperature
         weights: npt.NDArray[np.float64] = np.exp(scaled)
-        if (self.top_k in (0, logits.shape[-1]) or self.top_k > logits.shape[-1]) and self.top_p == 1:
+        if not self.top_k and self.top_p == 1:
             return weights
         # Of equal ones, the first comes first.
         order = np.argsort(-scaled, axis=-1, kind="stable")

@@ -1,9 +1,6 @@
 """Has trained weights do tasks, in a process of its own that writes each result as it is done."""
 
-import os
 import shutil
-import signal
-import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -17,10 +14,9 @@ from pydantic import BaseModel, ConfigDict
 from harness import weights
 from harness.decoding import Decoding
 from harness.errors import ResultsError, TaskError
-from harness.files import tail, write_atomically
-from harness.launch import rank_environment
+from harness.files import write_atomically
+from harness.launch import child, rank_environment
 from harness.launch.code import Code
-from harness.launch.rank import SESSION, end_with_parent
 from harness.locks import lock_folder
 from harness.tasks import log
 from harness.tasks.log import Setting
@@ -38,13 +34,13 @@ class Asked(BaseModel):
     setting: Setting
     missing: list[str]
 
-    def load(self, root: Path) -> Task:
+    def load(self) -> Task:
         """The task, the same that was asked for.
 
         Raises:
             TaskError: its file changed meanwhile.
         """
-        task = read(root / self.file)
+        task = read(Path(self.file))
         if task.digest != self.setting.file:
             raise TaskError(f"task {Path(self.file).name} changed while it was asked; ask again")
         return task
@@ -60,11 +56,6 @@ class Request(BaseModel):
     hardware: str
     weights: str
     log: str
-    shots: int
-    temperature: float
-    top_k: int
-    top_p: float
-    seed: int
     tasks: list[Asked]
 
 
@@ -132,11 +123,6 @@ def examine(folder: Path, asked: Examination, code: Code, results: Path | None =
                     hardware=asked.hardware,
                     weights=str(folder.resolve()),
                     log=str(place),
-                    shots=asked.shots,
-                    temperature=asked.decoding.temperature,
-                    top_k=asked.decoding.top_k,
-                    top_p=asked.decoding.top_p,
-                    seed=asked.seed,
                     tasks=tasks,
                 ),
                 code,
@@ -183,28 +169,9 @@ def _run(request: Request, code: Code) -> None:
     work = Path(tempfile.mkdtemp(prefix="harness-examination-"))
     try:
         write_atomically(work / REQUEST, request.model_dump_json())
-        output = work / "output"
-        environment = {**rank_environment(1, code), SESSION: str(os.getpid())}
-        with FileLock(lock_folder() / f"device-{request.hardware}.lock"), output.open("wb") as file:
-            process = subprocess.Popen(
-                [str(code.python), "-m", "harness.trainer.examine", str(work)],
-                cwd=work,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                preexec_fn=end_with_parent,
-            )
-            try:
-                status = process.wait()
-            except BaseException:
-                os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
-                raise
-        if status:
-            lines = [line for line in tail(output, 50) if line.strip()]
-            said = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-            raise TaskError(said[-1] if said else f"the examination ended with {status}: {lines[-1] if lines else ''}")
+        with FileLock(lock_folder() / f"device-{request.hardware}.lock"):
+            failure = child.run("harness.trainer.examine", work, code, rank_environment(1, code))
     finally:
         shutil.rmtree(work, ignore_errors=True)
+    if failure:
+        raise TaskError(failure)

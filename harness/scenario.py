@@ -44,7 +44,6 @@ _AT_LEAST = {
     "samples": 0,
     "sample_tokens": 1,
     "sample_every": 0,
-    "top_k": 0,
     "quick_sequences": 0,
     "profiled_steps": 0,
     "data_workers": 1,

@@ -11,17 +11,21 @@ from harness.errors import HarnessError
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Have trained weights do tasks, and compare them.")
 
+Tasks = Annotated[list[Path], typer.Argument(help="Task files (JSON Lines).")]
+Shots = Annotated[int, typer.Option("--shots", min=0, help="Solved samples before each question.")]
+Hardware = Annotated[str, typer.Option("--hardware", help="cpu, gpu or ascend.")]
+
 
 @app.command()
 def run(
     weights: Annotated[Path, typer.Argument(help="Folder that a run with keep_weights=True left.")],
-    tasks: Annotated[list[Path], typer.Argument(help="Task files (JSON Lines).")],
-    shots: Annotated[int, typer.Option("--shots", min=0, help="Solved samples before each question.")] = 0,
+    tasks: Tasks,
+    shots: Shots = 0,
     temperature: Annotated[float, typer.Option("--temperature", help="0 takes the likeliest token always.")] = 0.0,
     top_k: Annotated[int, typer.Option("--top-k", help="Likeliest tokens that may be drawn; 0 for all.")] = 0,
     top_p: Annotated[float, typer.Option("--top-p", help="Share of the probability that may be drawn.")] = 1.0,
     seed: Annotated[int, typer.Option("--seed", help="Of the draws.")] = 0,
-    hardware: Annotated[str, typer.Option("--hardware", help="cpu, gpu or ascend.")] = "cpu",
+    hardware: Hardware = "cpu",
     log: Annotated[Path | None, typer.Option("--log", help="Results (default: beside the weights).")] = None,
 ) -> None:
     """Ask what has no result yet; each is written as it is done, so that a killed evaluation goes on."""
@@ -41,11 +45,11 @@ def run(
 @app.command()
 def watch(
     folder: Annotated[Path, typer.Argument(help="Below which runs leave their weights.")],
-    tasks: Annotated[list[Path], typer.Argument(help="Task files (JSON Lines).")],
-    shots: Annotated[int, typer.Option("--shots", min=0, help="Solved samples before each question.")] = 0,
+    tasks: Tasks,
+    shots: Shots = 0,
     every: Annotated[float, typer.Option("--every", help="Seconds between looks.")] = 5.0,
     once: Annotated[bool, typer.Option("--once", help="Ask what is there now, and end.")] = False,
-    hardware: Annotated[str, typer.Option("--hardware", help="cpu, gpu or ascend.")] = "cpu",
+    hardware: Hardware = "cpu",
 ) -> None:
     """Ask all weights below a folder as soon as they are complete; end it with Ctrl-C."""
     from harness.devices import check_hardware
@@ -82,7 +86,7 @@ def table(
     from harness.tasks.summary import scores
 
     console = Console(highlight=False)
-    results, names = [], dict[str, str]()
+    results = []
     for place in logs:
         path = place / LOG if place.is_dir() else place
         found = read(path)
@@ -91,6 +95,4 @@ def table(
         if found.damaged:
             console.print(f"{path.name}: {found.damaged} lines are no results and were left out", style="yellow")
         results += found.results
-        for result in found.results:
-            names.setdefault(result.setting.checkpoint, result.setting.checkpoint[:8])
-    Console(highlight=False, width=WIDE).print(score_table(scores(results), names))
+    Console(highlight=False, width=WIDE).print(score_table(scores(results)))

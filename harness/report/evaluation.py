@@ -11,28 +11,28 @@ from harness.tasks.log import Setting
 from harness.tasks.summary import Score
 
 
-def score_table(scores: Mapping[Setting, Score], names: Mapping[str, str]) -> Table:
+def score_table(scores: Mapping[Setting, Score]) -> Table:
     """Compares checkpoints; those after the first say with ↑ or ↓ that they differ from it by more than two errors.
 
     Of a score without an error, or of other samples than the first's, nothing is said.
 
     Args:
-        scores: of every setting.
-        names: digest of a checkpoint → what it is called; the first is what the others are compared with.
+        scores: of every setting; the first one's checkpoint is what the others are compared with.
     """
+    checkpoints = list(dict.fromkeys(setting.checkpoint for setting in scores))
     rows: dict[Setting, dict[str, Score]] = {}
     for setting, score in scores.items():
         rows.setdefault(setting.model_copy(update={"checkpoint": ""}), {})[setting.checkpoint] = score
     table = Table(box=None)
     for column in ("task", "metric", "samples"):
         table.add_column(column)
-    for name in names.values():
-        table.add_column(escape(name), justify="right")
+    for checkpoint in checkpoints:
+        table.add_column(escape(checkpoint[:8]), justify="right")
     titles = Counter(_title(setting) for setting in rows)
     for setting, own in rows.items():
         most = max(own.values(), key=lambda score: score.samples)
-        first = own.get(next(iter(names)))
-        cells = [_cell(own.get(checkpoint), first, most.samples) for checkpoint in names]
+        first = own.get(checkpoints[0])
+        cells = [_cell(own.get(checkpoint), first, most.samples) for checkpoint in checkpoints]
         title = _title(setting)
         title += f", file {setting.file[:8]}" if titles[title] > 1 else ""
         table.add_row(escape(title), most.name, str(most.samples), *cells)
@@ -54,8 +54,8 @@ def _cell(score: Score | None, first: Score | None, samples: int) -> str:
         text += f", {score.truncated:.0%} truncated"
     if score.samples != samples:
         text += f" ({score.samples} samples)"
-    if first is None or first is score or first.samples != score.samples or None in (score.error, first.error):
+    if first is None or first.samples != score.samples or score.error is None or first.error is None:
         return text
     change = score.value - first.value
-    both = math.hypot(score.error or 0.0, first.error or 0.0)
-    return f"{text} {'↑' if change > 0 else '↓'}" if abs(change) > 2 * both and change else text
+    both = math.hypot(score.error, first.error)
+    return f"{text} {'↑' if change > 0 else '↓'}" if abs(change) > 2 * both else text

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from harness.decoding import Decoding
 from harness.errors import ResultsError
 
 LOG = "evaluations.jsonl"
@@ -31,6 +32,11 @@ class Setting(BaseModel):
     top_k: int
     top_p: float
     seed: int
+
+    @property
+    def decoding(self) -> Decoding:
+        """How tokens are chosen."""
+        return Decoding(self.temperature, self.top_k, self.top_p)
 
 
 class Result(BaseModel):

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from mindspore import Tensor, nn, ops
 
 from harness.corpus import Tokens
-from harness.decoding import Decoding
 from harness.errors import HarnessError, TaskError
 from harness.examination import REQUEST, Request
 from harness.scenario import Scenario
@@ -18,7 +17,7 @@ from harness.tasks.log import Log, Result, Setting
 from harness.tasks.task import Sample, Task
 from harness.trainer.__main__ import DEVICE_TARGETS
 from harness.trainer.cache import CachedDecoder, Memory
-from harness.trainer.generate import NextLogits
+from harness.trainer.generate import NextLogits, Writer
 from harness.trainer.loop import build_model
 from harness.trainer.model import Decoder
 from harness.trainer.step import as_tensor
@@ -52,21 +51,19 @@ def as_tokens(text: str) -> npt.NDArray[np.int32]:
 class Examiner:
     """Asks a model."""
 
-    def __init__(self, model: nn.Cell, sequence: int, decoding: Decoding, seed: int) -> None:
+    def __init__(self, model: nn.Cell, sequence: int) -> None:
         """Takes a trained model.
 
         Args:
             model: tokens to logits.
             sequence: tokens of its context.
-            decoding: chooses what is written.
-            seed: of the draws.
         """
-        self.sequence, self.decoding, self.seed = sequence, decoding, seed
+        self.sequence = sequence
         self.endings = Endings(model)
         self.endings.set_train(False)
-        self.whole = NextLogits(model)
-        self.whole.set_train(False)
-        self.memory = Memory(CachedDecoder(model, 1)) if isinstance(model, Decoder) else None
+        whole = NextLogits(model)
+        whole.set_train(False)
+        self.writer = Writer(whole, sequence, Memory(CachedDecoder(model, 1)) if isinstance(model, Decoder) else None)
 
     def check(self, task: Task, samples: Sequence[Sample], shots: int) -> None:
         """Refuses what does not fit, before anything is asked.
@@ -83,9 +80,9 @@ class Examiner:
                     f"is {self.sequence}; use fewer shots, or a model that was trained with a longer sequence"
                 )
 
-    def ask(self, task: Task, sample: Sample, shots: int, setting: Setting) -> Result:
+    def ask(self, task: Task, sample: Sample, setting: Setting) -> Result:
         """One sample."""
-        prompt, kind = as_tokens(task.prompt(sample, shots)), task.header.kind
+        prompt, kind = as_tokens(task.prompt(sample, setting.shots)), task.header.kind
         result = Result(setting=setting, kind=kind, sample=sample.id)
         if kind == "choice":
             found = self.score([(prompt, as_tokens(choice)) for choice in sample.choices])
@@ -96,7 +93,7 @@ class Examiner:
             ending = as_tokens(sample.solution)
             ((nll, hits),) = self.score([(prompt, ending)])
             return result.model_copy(update={"correct": hits == len(ending), "nll": (nll,)})
-        output, truncated = self.write(prompt, task.header.tokens, task.header.stop)
+        output, truncated = self.write(prompt, task.header.tokens, task.header.stop, setting)
         correct = output.strip() == sample.solution.strip() if kind == "exact" else None
         return result.model_copy(update={"correct": correct, "output": output, "truncated": truncated})
 
@@ -115,40 +112,29 @@ class Examiner:
             found += [(float(n), int(h)) for n, h in zip(nll.asnumpy(), hits.asnumpy(), strict=True)][: len(own)]
         return found
 
-    def write(self, prompt: Tokens, most: int, stop: str) -> tuple[str, bool]:
+    def write(self, prompt: Tokens, most: int, stop: str, setting: Setting) -> tuple[str, bool]:
         """Continues a prompt to the stop, for ``most`` tokens, or to the end of the context.
 
         Returns:
             What was written, without the stop, and whether the stop was missing.
         """
-        tokens = np.zeros((1, self.sequence), np.int32)
-        tokens[0, : len(prompt)] = prompt
-        filled, written, end = len(prompt), bytearray(), stop.encode()
-        draws = np.random.Generator(np.random.PCG64([self.seed, 2])).random(most)
-        if self.memory:
-            self.memory.forget()
-        for draw in draws:
-            if self.memory:
-                logits = self.memory.next_logits(tokens, filled)
-            else:
-                logits = self.whole(as_tensor(tokens), Tensor(filled - 1, ms.int32))
-            written.append(min(255, int(self.decoding.choose(logits.asnumpy(), np.array([draw]))[0])))
+        written, end = bytearray(), stop.encode()
+        length = min(most, self.sequence - len(prompt) + 1)
+        draws = np.random.Generator(np.random.PCG64([setting.seed, 2])).random((length, 1))
+        for (token,) in self.writer.write(prompt[None], draws, setting.decoding.choose):
+            written.append(min(255, int(token)))
             if end and written.endswith(end):
                 return bytes(written[: -len(end)]).decode("utf-8", "replace"), False
-            if filled == self.sequence:
-                break
-            tokens[0, filled] = written[-1]
-            filled += 1
         return bytes(written).decode("utf-8", "replace"), True
 
 
 def results(examiner: Examiner, request: Request) -> Iterator[Result]:
     """The results that are missing, as they come."""
     for asked in request.tasks:
-        task = asked.load(Path(request.root))
+        task = asked.load()
         wanted = {sample.id: sample for sample in task.samples}
         for name in asked.missing:
-            yield examiner.ask(task, wanted[name], request.shots, asked.setting)
+            yield examiner.ask(task, wanted[name], asked.setting)
 
 
 def main(folder: Path) -> None:
@@ -161,11 +147,11 @@ def main(folder: Path) -> None:
     ms.set_seed(scenario.seed)
     model = build_model(scenario.replace(recompute="none"))
     load(model, Path(request.weights))
-    decoding = Decoding(request.temperature, request.top_k, request.top_p)
-    examiner = Examiner(model, scenario.sequence, decoding, request.seed)
+    examiner = Examiner(model, scenario.sequence)
     for asked in request.tasks:
-        task = asked.load(Path(request.root))
-        examiner.check(task, [sample for sample in task.samples if sample.id in set(asked.missing)], request.shots)
+        task = asked.load()
+        wanted = [sample for sample in task.samples if sample.id in asked.missing]
+        examiner.check(task, wanted, asked.setting.shots)
     for _ in Log(Path(request.log)).write(results(examiner, request)):
         pass
 

@@ -1,6 +1,6 @@
 """Continuations of held-out prompts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import mindspore as ms
 import numpy as np
@@ -38,48 +38,63 @@ class NextLogits(nn.Cell):
 class Writer:
     """Continues prompts."""
 
-    def __init__(self, next_logits: Callable[[Tensor, Tensor], Tensor], memory: Memory | None = None) -> None:
+    def __init__(
+        self, next_logits: Callable[[Tensor, Tensor], Tensor], sequence: int, memory: Memory | None = None
+    ) -> None:
         """Takes a model.
 
         Args:
-            next_logits: as ``NextLogits``, of the windows' sequence length.
+            next_logits: as ``NextLogits``.
+            sequence: tokens of its context.
             memory: keeps keys and values, so that a token is computed once; while nothing is forgotten it stands in
                 for ``next_logits``.
         """
-        self.next_logits, self.memory = next_logits, memory
+        self.next_logits, self.sequence, self.memory = next_logits, sequence, memory
 
-    def continue_(self, windows: Tokens, length: int, seed: int, choose: Choose) -> Tokens:
+    def write(self, prompts: Tokens, draws: npt.NDArray[np.float64], choose: Choose) -> Iterator[npt.NDArray[np.int32]]:
+        """Continues prompts token by token; past the end of the context the oldest tokens are forgotten.
+
+        Args:
+            prompts: (rows, tokens), at most as many as the context has.
+            draws: (tokens to write, rows), uniform in [0, 1).
+            choose: picks a token for each row.
+
+        Yields:
+            (rows,) tokens.
+        """
+        rows, filled = prompts.shape
+        tokens = np.zeros((rows, self.sequence), np.int32)
+        tokens[:, :filled] = prompts
+        memory = self.memory
+        if memory:
+            memory.forget()
+        for draw in draws:
+            if memory:
+                logits = memory.next_logits(tokens, filled)
+            else:
+                logits = self.next_logits(as_tensor(tokens), Tensor(filled - 1, ms.int32))
+            chosen = choose(logits.asnumpy(), draw)
+            yield chosen
+            if filled == self.sequence:
+                tokens = np.roll(tokens, -1, axis=1)
+                filled -= 1
+                # Every token has another place now, and so another key.
+                memory = None
+            tokens[:, filled] = chosen
+            filled += 1
+
+    def continuations(self, windows: Tokens, length: int, seed: int, choose: Choose) -> Tokens:
         """Continues each window's first quarter.
 
         Args:
             windows: (samples, sequence + 1) held-out tokens.
-            length: tokens to write; past the sequence's end the oldest tokens are forgotten.
+            length: tokens to write.
             seed: of the draws.
             choose: picks a token for each row.
 
         Returns:
             (samples, length) tokens.
         """
-        sequence = windows.shape[1] - 1
-        filled = max(1, sequence // 4)
-        tokens = np.zeros((len(windows), sequence), np.int32)
-        tokens[:, :filled] = windows[:, :filled]
+        prompts = windows[:, : max(1, self.sequence // 4)]
         draws = np.random.Generator(np.random.PCG64([seed, 1])).random((length, len(windows)))
-        written = np.empty((len(windows), length), np.int32)
-        memory = self.memory
-        if memory:
-            memory.forget()
-        for i in range(length):
-            if memory:
-                logits = memory.next_logits(tokens, filled)
-            else:
-                logits = self.next_logits(as_tensor(tokens), Tensor(filled - 1, ms.int32))
-            written[:, i] = choose(logits.asnumpy(), draws[i])
-            if filled == sequence:
-                tokens = np.roll(tokens, -1, axis=1)
-                filled -= 1
-                # Every token has another place now, and so another key.
-                memory = None
-            tokens[:, filled] = written[:, i]
-            filled += 1
-        return written
+        return np.stack(list(self.write(prompts, draws, choose)), axis=1)

@@ -82,20 +82,22 @@ class Training:
         self.callbacks.append(
             AlarmMonitor(self.alarms, lambda step: learning_rate(scenario, step), self.engine.outputs)
         )
-        self.evaluations: list[Evaluation] = []
-        if scenario.eval_every:
-            self.quick = self._evaluator(scenario.quick_sequences) if scenario.quick_sequences else self.evaluator
-            self.callbacks.append(Every(scenario.eval_every, self.evaluate))
-        self.writer: Writer | None = None
-        self.samplings: list[list[list[int]]] = []
-        if scenario.sample_every:
-            self.callbacks.append(Every(scenario.sample_every, lambda step: self.samplings.append(self.samples())))
+        self.quick = self._evaluator(scenario.quick_sequences) if scenario.quick_sequences else self.evaluator
+        self.evaluations: list[Evaluation] = self._every(scenario.eval_every, self.evaluate)
+        self.samplings: list[list[list[int]]] = self._every(scenario.sample_every, lambda step: self.samples())
         self.host_memory = HostMemoryMonitor(spacing(scenario.steps))
         self.profiler = StepProfiler(folder / f"profile-{rank}", scenario.profiled_steps)
         if scenario.profiled_steps:
             self.callbacks.append(self.profiler)
         if scenario.steps >= MOST_VALUES:
             self.callbacks.append(self.host_memory)
+
+    def _every(self, steps: int, do: Callable[[int], Any]) -> list[Any]:
+        """Has something done every so many steps, never for 0; what comes of it, as it comes."""
+        monitor = Every(steps, do)
+        if steps:
+            self.callbacks.append(monitor)
+        return monitor.results
 
     def _evaluator(self, sequences: int) -> Evaluator:
         assert isinstance(self.engine, Engine)
@@ -109,18 +111,25 @@ class Training:
         assert isinstance(self.engine, Engine)
         return self.engine.evaluation()
 
-    def evaluate(self, step: int) -> None:
+    @cached_property
+    def writer(self) -> Writer:
+        """How the engine continues as many prompts as the scenario samples; compiled once for all samplings."""
+        assert isinstance(self.engine, Engine)
+        rows = min(self.scenario.samples, len(self.corpus.held_out))
+        return Writer(self.engine.next_logits(), self.scenario.sequence, self.engine.memory(rows))
+
+    def evaluate(self, step: int) -> Evaluation:
         """Evaluates during training: a few sequences where so many were asked for, and all of them on trouble."""
         assert self.quick is not None
         assert self.evaluator is not None
         found = self.quick()
         best = min((each.perplexity for each in self.evaluations), default=math.inf)
-        self.evaluations.append(found)
         if self.quick is not self.evaluator and not found.perplexity <= TROUBLE * best:
             self.warnings.append(
                 f"step {step}: perplexity on {self.scenario.quick_sequences} held-out sequences is "
                 f"{found.perplexity:.6g} after {best:.6g}; on all of them it is {self.evaluator().perplexity:.6g}"
             )
+        return found
 
     def run(self) -> RankReport:
         """Trains to the end."""
@@ -202,12 +211,9 @@ class Training:
         if not scenario.samples:
             return []
         prompts = corpus.evenly_spaced(self.corpus.held_out, scenario.samples)
-        if self.writer is None:
-            assert isinstance(self.engine, Engine)
-            self.writer = Writer(self.engine.next_logits(), self.engine.memory(len(prompts)))
         _, set_train = self.evaluation
         set_train(False)
-        written = self.writer.continue_(prompts, scenario.sample_tokens, scenario.seed, self.choose)
+        written = self.writer.continuations(prompts, scenario.sample_tokens, scenario.seed, self.choose)
         set_train(True)
         return [[int(token) for token in row] for row in written]
 

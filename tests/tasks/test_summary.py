@@ -18,9 +18,9 @@ def answers(checkpoint, *right):
     return [result(str(i), setting=of(checkpoint), correct=correct) for i, correct in enumerate(right)]
 
 
-def shown(results, **names):
+def shown(results):
     console = Console(width=160, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(score_table(scores(results), names))
+    console.print(score_table(scores(results)))
     return console.export_text()
 
 
@@ -54,31 +54,29 @@ def test_what_is_written_is_looked_at_for_variety():
 
 def test_a_table_says_which_differ():
     results = [*answers("first", *[True, False] * 20), *answers("better", *[True] * 40)]
-    text = shown(
-        [*results, *answers("alike", *[True, False] * 19, True, True)], first="one", better="two", alike="three"
-    )
+    text = shown([*results, *answers("alike", *[True, False] * 19, True, True)])
     (row,) = [line for line in text.splitlines() if "zero-shot" in line]
     assert "t v1, zero-shot, greedy" in row
     assert "0.500 ± 0.080" in row
     assert "1.000 ± 0.000 ↑" in row
     assert row.rstrip().endswith("0.525 ± 0.080")
-    worse = shown([*answers("better", *[True] * 40), *results[:40]], better="one", first="two")
+    worse = shown([*answers("better", *[True] * 40), *results[:40]])
     assert "0.500 ± 0.080 ↓" in worse
 
 
 def test_a_checkpoint_that_was_not_asked_is_no_zero():
     other = [result("0", setting=of("b").model_copy(update={"shots": 2, "temperature": 0.7, "top_k": 5}))]
-    text = shown([*answers("a", True, True), *other], a="a", b="b")
+    text = shown([*answers("a", True, True), *other])
     assert "t v1, 2 shots, temperature 0.7, seed 0, top_k 5" in text
     assert text.count("–") == 2
 
 
 def test_what_can_not_be_compared_has_no_arrow():
-    alone = shown([*answers("a", False), *answers("b", True)], a="a", b="b")
+    alone = shown([*answers("a", False), *answers("b", True)])
     assert "1.000" in alone
     pairs = (("a", "aaaa"), ("b", "abcd"))
-    variety = shown([result("0", setting=of(name), correct=None, output=text) for name, text in pairs], a="a", b="b")
-    half = shown([*answers("a", *[False] * 10), *answers("b", True, True)], a="a", b="b")
+    variety = shown([result("0", setting=of(name), correct=None, output=text) for name, text in pairs])
+    half = shown([*answers("a", *[False] * 10), *answers("b", True, True)])
     assert "1.000 ± 0.000 (2 samples)" in half
     assert " 10 " in half
     for text in (alone, variety, half):
@@ -87,6 +85,6 @@ def test_what_can_not_be_compared_has_no_arrow():
 
 def test_rows_of_one_name_are_told_apart():
     edited = [result("0", setting=of("a").model_copy(update={"file": "another-file"}))]
-    text = shown([*answers("a", True, True), *edited], a="a")
+    text = shown([*answers("a", True, True), *edited])
     assert "greedy, file f" in text
     assert "greedy, file another-" in text

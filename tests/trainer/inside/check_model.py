@@ -88,7 +88,7 @@ def test_continuations_are_those_of_decoding_one_by_one(length):
     def greedy(logits, draws):
         return logits.argmax(-1).astype(np.int32)
 
-    written = Writer(NextLogits(model)).continue_(windows, length, seed=0, choose=greedy)
+    written = Writer(NextLogits(model), 8).continuations(windows, length, seed=0, choose=greedy)
     text = windows[:, :2]
     for _ in range(length):
         seen = text[:, -8:]
@@ -103,8 +103,8 @@ def test_continuations_depend_on_the_seed():
     model = Decoder(CONFIG, 8, seed=0)
     windows = RANDOM.integers(0, 256, (4, 9)).astype(np.int32)
     choose = Decoding().choose
-    writer = Writer(NextLogits(model))
-    first, again, other = (writer.continue_(windows, 6, seed, choose).tolist() for seed in (0, 0, 1))
+    writer = Writer(NextLogits(model), 8)
+    first, again, other = (writer.continuations(windows, 6, seed, choose).tolist() for seed in (0, 0, 1))
     assert first == again != other
 
 
@@ -139,9 +139,9 @@ def test_continuations_are_the_same_with_a_cache(decoding, length):
     model = Decoder(CONFIG, 8, seed=0)
     windows = RANDOM.integers(0, 256, (2, 9)).astype(np.int32)
     memory = Memory(CachedDecoder(model, 2))
-    plain = Writer(NextLogits(model)).continue_(windows, length, 5, decoding.choose)
+    plain = Writer(NextLogits(model), 8).continuations(windows, length, 5, decoding.choose)
     for _ in range(2):
-        cached = Writer(NextLogits(model), memory).continue_(windows, length, 5, decoding.choose)
+        cached = Writer(NextLogits(model), 8, memory).continuations(windows, length, 5, decoding.choose)
         assert cached.tolist() == plain.tolist()
 
 
