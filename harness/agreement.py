@@ -65,11 +65,7 @@ def check_agreement(scenario: "Scenario") -> None:
         raise ScenarioError(
             f"sample_every={scenario.sample_every} and steps={scenario.steps} disagree: it would never sample"
         )
-    if scenario.keep_weights and (scenario.layout.tp > 1 or scenario.layout.pp > 1 or scenario.engine != "explicit"):
-        raise ScenarioError(
-            f"keep_weights=True, layout.tp={scenario.layout.tp}, layout.pp={scenario.layout.pp} and "
-            f"engine={scenario.engine!r} disagree: no rank has the whole model; use layout.dp"
-        )
+    _check_checkpoints(scenario)
     if scenario.profiled_steps and WARMUP_STEPS + scenario.profiled_steps > scenario.steps:
         raise ScenarioError(
             f"profiled_steps={scenario.profiled_steps} and steps={scenario.steps} disagree: {WARMUP_STEPS} steps of "
@@ -77,6 +73,25 @@ def check_agreement(scenario: "Scenario") -> None:
         )
     _check_cuts(scenario)
     _check_engine(scenario)
+
+
+def _check_checkpoints(scenario: "Scenario") -> None:
+    asked = scenario.checkpoints
+    if asked.every and scenario.engine != "explicit":
+        raise ScenarioError(
+            f"checkpoints.every={asked.every} and engine={scenario.engine!r} disagree: only engine='explicit' can save "
+            "and resume"
+        )
+    if asked.every > scenario.steps:
+        raise ScenarioError(
+            f"checkpoints.every={asked.every} and steps={scenario.steps} disagree: use at most {scenario.steps}, which "
+            "saves once, at the end"
+        )
+    if asked.best and not (asked.every and scenario.eval_sequences):
+        raise ScenarioError(
+            f"checkpoints.best={asked.best!r}, checkpoints.every={asked.every} and "
+            f"eval_sequences={scenario.eval_sequences} disagree: nothing says which is best"
+        )
 
 
 def _check_records(scenario: "Scenario") -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from harness.environment import Environment, Host
 from harness.errors import Undefined
+from harness.evaluation import Evaluation
 from harness.metrics.speed import WARMUP_STEPS, steady_step_time, step_flops, throughput
 from harness.metrics.text import (
     distinct_n,
@@ -18,7 +19,7 @@ from harness.metrics.text import (
     self_similarity,
 )
 from harness.models import sizes_of
-from harness.run import Evaluation, Held, Load, RankReport, Run, Weights
+from harness.run import Held, Load, RankReport, Run, Weights
 from harness.scenario import Scenario
 from harness.schedule import schedule_of
 from harness.timeline import Event, exposure, median_idle, replayed, slowest, steps_of, within
@@ -52,6 +53,10 @@ def assemble(
     loads = [report.load for report in reports if report.load is not None]
     values = _Values()
     _speed(values, scenario, seconds)
+    saved = [max(times) for times in zip(*(report.checkpoint_seconds for report in reports), strict=True)]
+    if saved:
+        values.add("checkpoint_time", lambda: statistics.median(saved))
+        values.add("checkpoint_share", lambda: saving(saved, seconds, scenario.checkpoints.every))
     if any(report.data_seconds for report in reports):
         values.add("data_wait", lambda: waiting(reports))
     _text(values, scenario, first)
@@ -120,6 +125,15 @@ def oversubscribed(scenario: Scenario, host: Host) -> str:
     if host.hardware != "cpu" or ranks <= host.cores:
         return ""
     return f"{ranks} ranks share {host.cores} cores: its times say how long they wait for one"
+
+
+def saving(saved: Sequence[float], seconds: Sequence[float], every: int) -> float:
+    """Time of a checkpoint as a share of that of the steps between two.
+
+    Raises:
+        Undefined: there is no steady step.
+    """
+    return statistics.median(saved) / (every * steady_step_time(seconds, WARMUP_STEPS))
 
 
 def waiting(reports: list[RankReport]) -> float:
@@ -283,6 +297,8 @@ def _curves(report: RankReport) -> dict[str, list[float]]:
     if report.evaluations:
         curves["perplexity_curve"] = [each.perplexity for each in report.evaluations]
         curves["token_accuracy_curve"] = [each.accuracy for each in report.evaluations]
+    if report.checkpoint_evaluations:
+        curves["checkpoint_perplexity_curve"] = [each.perplexity for each in report.checkpoint_evaluations]
     if report.samplings:
         curves["distinct_3_curve"] = [distinct_n(samples, 3) for samples in report.samplings]
     return curves

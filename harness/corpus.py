@@ -2,7 +2,6 @@
 
 import hashlib
 import importlib.util
-import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -217,25 +216,30 @@ def _markov(scenario: Scenario) -> Corpus:
     return Corpus(_masked(train, scenario), held_out, name, oracle_nll=source.nll(held_out))
 
 
-def updates_per_epoch(windows: int, batch: int) -> int:
-    """Updates of one pass; the last may be a part of a batch."""
-    return math.ceil(windows / batch)
-
-
-def sample_order(windows: int, batch: int, steps: int, seed: int) -> npt.NDArray[np.int64]:
+def sample_order(windows: int, batch: int, steps: int, seed: int, seen: int = 0) -> npt.NDArray[np.int64]:
     """Which window stands where in each update's batch.
 
     Every epoch is a new permutation. Its last batch is filled up with −1, rows that weigh nothing, so that nothing is
     carried over the end of an epoch and nothing is dropped.
 
+    Args:
+        windows: rows of the training split.
+        batch: rows of an update.
+        steps: updates.
+        seed: of the permutations.
+        seen: rows that were trained on before, whatever the batch was then.
+
     Returns:
         (steps, batch) indices of windows, or −1.
     """
-    per_epoch = updates_per_epoch(windows, batch)
-    order = np.full((math.ceil(steps / per_epoch), per_epoch * batch), -1, np.int64)
-    for epoch, row in enumerate(order):
-        row[:windows] = np.random.Generator(np.random.PCG64([seed, epoch])).permutation(windows)
-    return order.reshape(-1, batch)[:steps]
+    found: list[npt.NDArray[np.int64]] = []
+    epoch, first = divmod(seen, windows)
+    while sum(map(len, found)) < steps:
+        left = np.random.Generator(np.random.PCG64([seed, epoch])).permutation(windows)[first:]
+        filling = np.full(-len(left) % batch, -1, np.int64)
+        found.append(np.concatenate([left, filling]).reshape(-1, batch))
+        epoch, first = epoch + 1, 0
+    return np.concatenate(found)[:steps] if found else np.empty((0, batch), np.int64)
 
 
 def evenly_spaced(windows: Tokens, count: int) -> Tokens:

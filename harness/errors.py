@@ -13,6 +13,10 @@ class DataError(HarnessError):
     """Training data that is missing, unreadable or too short."""
 
 
+class CheckpointError(HarnessError):
+    """A checkpoint that can't be written, is not whole, or is another's."""
+
+
 class LaunchError(HarnessError):
     """Ranks that could not be started, failed, or did not finish in time."""
 

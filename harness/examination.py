@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,8 @@ from typing import Any
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict
 
-from harness import weights
+from harness.checkpoints import manifest as checkpoint
+from harness.checkpoints.store import FOLDER, Store
 from harness.decoding import Decoding
 from harness.errors import ResultsError, TaskError
 from harness.files import write_atomically
@@ -54,7 +55,7 @@ class Request(BaseModel):
     scenario: dict[str, Any]
     root: str
     hardware: str
-    weights: str
+    checkpoint: str
     log: str
     tasks: list[Asked]
 
@@ -74,23 +75,23 @@ def examine(folder: Path, asked: Examination, code: Code, results: Path | None =
     """Asks what has not been asked before.
 
     Args:
-        folder: of the weights.
+        folder: of a checkpoint.
         asked: the tasks and how.
         code: whose code.
-        results: the log; one beside the weights by default.
+        results: the log; by default one beside all checkpoints of the run.
 
     Returns:
         How many samples were asked, and how many had their results already.
 
     Raises:
-        DataError: the weights are not whole, or of another model.
+        CheckpointError: it is not whole, or of another model.
         TaskError: a task can't be read, or does not fit the model's context.
         ResultsError: the log can't be written, or another examination writes it.
     """
-    manifest = weights.read(folder)
+    manifest = checkpoint.read(folder)
     if asked.shots < 0:
         raise TaskError(f"shots={asked.shots} must be at least 0")
-    place = (results or folder / log.LOG).resolve()
+    place = (results or log_beside(folder)).resolve()
     with _only_writer(place):
         known = log.read(place).results
         tasks, done = [], 0
@@ -98,6 +99,7 @@ def examine(folder: Path, asked: Examination, code: Code, results: Path | None =
             task = read(path)
             setting = Setting(
                 checkpoint=manifest.digest,
+                step=manifest.step,
                 task=task.header.task,
                 version=task.header.version,
                 file=task.digest,
@@ -121,7 +123,7 @@ def examine(folder: Path, asked: Examination, code: Code, results: Path | None =
                     scenario=manifest.scenario,
                     root=str(code.root.resolve()),
                     hardware=asked.hardware,
-                    weights=str(folder.resolve()),
+                    checkpoint=str(folder.resolve()),
                     log=str(place),
                     tasks=tasks,
                 ),
@@ -146,7 +148,7 @@ def _only_writer(place: Path) -> Iterator[None]:
 
 
 def complete(folder: Path, seen: set[Path]) -> list[Path]:
-    """Folders of weights below a folder whose manifest is there, oldest first.
+    """Complete checkpoints below a folder, run by run, first steps first.
 
     Args:
         folder: is looked through.
@@ -156,13 +158,15 @@ def complete(folder: Path, seen: set[Path]) -> list[Path]:
         ResultsError: there is no such folder.
     """
     if not folder.is_dir():
-        raise ResultsError(f"{folder} is no folder; name one below which runs leave their weights")
-    found = []
-    for path in folder.rglob(f"{weights.FOLDER}/{weights.MANIFEST}"):
-        # A run's folder may go while it is looked at.
-        with suppress(FileNotFoundError):
-            found.append((path.stat().st_mtime_ns, path.parent))
-    return [place for _, place in sorted(found) if place not in seen]
+        raise ResultsError(f"{folder} is no folder; name one below which runs leave their checkpoints")
+    stores = [Store(path) for path in sorted(folder.rglob(FOLDER))]
+    found = [store.path(step) for store in stores for step in store.steps()]
+    return [place for place in found if place not in seen]
+
+
+def log_beside(folder: Path) -> Path:
+    """The log of a checkpoint's results, which all checkpoints of the run share and which outlives them."""
+    return folder.resolve().parent / log.LOG
 
 
 def _run(request: Request, code: Code) -> None:

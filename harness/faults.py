@@ -18,9 +18,25 @@ FAULTS = {
     "dropped_reduction": (1.0, "the last rank goes on with its own, unreduced sums"),
     "nan": (3.0, "a weight turns NaN before this step"),
     "degenerate_generator": (1.0, "sampling repeats its first token"),
+    "kill_step": (2.0, "the last rank dies before this step"),
+    "kill_accumulating": (2.0, "it dies after the first part of this step"),
+    "kill_writing": (2.0, "it dies when its part of the checkpoint of this step is written"),
+    "kill_saving": (2.0, "the first rank dies when all parts of it are written, before it is marked complete"),
+    "kill_saved": (2.0, "it dies after the mark, before old checkpoints are removed"),
+    "kill_pruning": (2.0, "it dies while, after this step, an old checkpoint is being removed"),
+    "kill_evaluating": (2.0, "the last rank dies while the checkpoint of this step is evaluated"),
+    "kill_reporting": (1.0, "it dies before it reports"),
+    "kill_after": (5.0, "it dies this many seconds after its first step began, wherever it is"),
+    "dropped_moments": (1.0, "a resumed training begins with moments of zero"),
+    "reset_rate": (1.0, "a resumed training begins with the first step's learning rate"),
+    "replayed_data": (1.0, "a resumed training sees this many batches again"),
+    "skipped_data": (1.0, "a resumed training leaves this many batches out"),
+    "lost_random_state": (1.0, "a resumed training draws other random numbers"),
 }
 """Name → default amount, and what the amount does."""
 
+_OF_STEPS = {"nan", *(name for name in FAULTS if name.startswith("kill_"))} - {"kill_reporting", "kill_after"}
+_OF_RESUMED = {"dropped_moments", "reset_rate", "replayed_data", "skipped_data", "lost_random_state"}
 _TEXT = re.compile(r"(\w+)(?:=(\S+))?")
 
 
@@ -57,8 +73,10 @@ class Fault:
 
     def applies(self, scenario: Scenario) -> bool:
         """Whether it has an effect in a scenario at all."""
-        if self.name == "nan":
+        if self.name in _OF_STEPS:
             return self.amount <= scenario.steps
+        if self.name in _OF_RESUMED:
+            return scenario.checkpoints.every > 0
         if self.name == "dropped_reduction":
             return scenario.layout.dp > 1 and scenario.engine == "explicit"
         if self.name == "slow_rank":

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from filelock import FileLock
 
+from harness.errors import CheckpointError
 from harness.faults import Fault
 from harness.launch import train
 from harness.launch.code import Code
@@ -30,6 +31,9 @@ def measure(
     fault: Fault | None = None,
     show_progress: ShowProgress = lambda scenario: nullcontext(),
     binding: str = "none",
+    *,
+    until: int | None = None,
+    resume: Path | None = None,
 ) -> Run:
     """Trains, after other sessions of the same user are done with the device.
 
@@ -42,11 +46,15 @@ def measure(
         fault: planted into the run.
         show_progress: shows steps while they come.
         binding: of ranks to cores.
+        until: as in ``harness.launch.train``.
+        resume: likewise.
 
     Raises:
-        ScenarioError, DataError: it can't be trained.
+        ScenarioError, DataError, CheckpointError: it can't be trained.
         LaunchError: a rank failed or did not finish in time.
     """
     with FileLock(lock_folder() / f"device-{hardware}.lock"), show_progress(scenario) as progress:
+        if resume is not None and folder.resolve() in resume.resolve().parents:
+            raise CheckpointError(f"{resume.name} lies in the folder of the run that would go on from it; move it")
         shutil.rmtree(folder, ignore_errors=True)
-        return train(scenario, hardware, code, folder, deadline, fault, progress, binding)
+        return train(scenario, hardware, code, folder, deadline, fault, progress, binding, until=until, resume=resume)

@@ -1,16 +1,16 @@
 """What came back: the report of each rank, and the run that is put together from them. The schema of results."""
 
 import statistics
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.environment import Environment
 from harness.errors import Undefined
+from harness.evaluation import Evaluation
 from harness.metrics.growth import Growth, growth
 from harness.metrics.sketch import distance
 from harness.metrics.speed import WARMUP_STEPS
-from harness.metrics.text import perplexity
 from harness.profiling import Operator
 from harness.scenario import Scenario
 from harness.timeline import Event
@@ -72,33 +72,6 @@ class Weights(BaseModel):
     sketch: list[float]
 
 
-class Evaluation(NamedTuple):
-    """Sums over held-out tokens."""
-
-    nll: float
-    """Nats."""
-
-    tokens: int
-    correct: int
-    """Tokens that the model held for the likeliest."""
-
-    @property
-    def perplexity(self) -> float:
-        """As ``harness.metrics.text.perplexity``."""
-        return perplexity(self.nll, self.tokens)
-
-    @property
-    def accuracy(self) -> float:
-        """Share of the tokens that the model held for the likeliest.
-
-        Raises:
-            Undefined: no token counts.
-        """
-        if not self.tokens:
-            raise Undefined("token accuracy is undefined: no token counts")
-        return self.correct / self.tokens
-
-
 class RankReport(BaseModel):
     """What one rank measured."""
 
@@ -127,6 +100,12 @@ class RankReport(BaseModel):
 
     evaluations: list[Evaluation] = Field(default_factory=list)
     """During training."""
+
+    checkpoint_seconds: list[float] = Field(default_factory=list)
+    """How long each checkpoint took to save; no part of ``step_seconds``."""
+
+    checkpoint_evaluations: list[Evaluation] = Field(default_factory=list)
+    """On all held-out windows, at each checkpoint that was due."""
 
     samplings: list[list[list[int]]] = Field(default_factory=list)
     """Continuations during training, as ``samples``."""
@@ -179,6 +158,9 @@ class Run(BaseModel):
 
     fault: str | None = None
     """The planted fault, if any."""
+
+    resumed_from: int | None = None
+    """Update whose checkpoint it went on from; its curves begin with the first update all the same."""
 
     metrics: dict[str, float]
     """Scalars by name."""

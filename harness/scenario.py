@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from harness.agreement import check_agreement
+from harness.checkpoints.policy import Checkpoints
 from harness.decoding import Decoding
 from harness.errors import ScenarioError
 from harness.layout import Layout
@@ -196,8 +197,8 @@ class Scenario:
     top_p: float = 1.0
     """Share of the probability that the tokens that may be drawn must reach, likeliest first."""
 
-    keep_weights: bool = False
-    """Whether the trained weights stay in the run's folder, for ``harness eval``."""
+    checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    """When the training saves itself, in its run's folder, and what of that is kept."""
 
     profiled_steps: int = 0
     """Steps after the warm-up under MindSpore's profiler, which counts operators and slows them; 0 profiles none."""
@@ -223,21 +224,15 @@ class Scenario:
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
                 raise ScenarioError(f"{name} must be a finite number of at least 0, not {value!r}")
             object.__setattr__(self, name, float(value))
-        for name in (
-            "fused_reduction",
-            "graph_kernel",
-            "compile_cache",
-            "shuffle_sentences",
-            "data_processes",
-            "keep_weights",
-        ):
+        for name in ("fused_reduction", "graph_kernel", "compile_cache", "shuffle_sentences", "data_processes"):
             if not isinstance(getattr(self, name), bool):
                 raise ScenarioError(f"{name} must be True or False, not {getattr(self, name)!r}")
         for name in ("model", "data", "strategy"):
             if not isinstance(getattr(self, name), str):
                 raise ScenarioError(f"{name} must be a text, not {getattr(self, name)!r}")
-        if not isinstance(self.layout, Layout):
-            raise ScenarioError(f"layout must be a Layout, not {self.layout!r}")
+        for name, kind in _PARTS.items():
+            if not isinstance(getattr(self, name), kind):
+                raise ScenarioError(f"{name} must be {kind.__name__}(…), not {getattr(self, name)!r}")
 
     def _check_values(self) -> None:
         if self.clip_norm == 0:
@@ -300,7 +295,7 @@ class Scenario:
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def replace(self, **changes: Any) -> "Scenario":
-        """A copy with some fields changed; ``dp=``, ``tp=`` … are given inside ``layout=``."""
+        """A copy with some fields changed; ``dp=``, ``tp=`` … are given inside ``layout=``, and so on."""
         return Scenario.from_dict({**self._shallow(), **changes})
 
     def differences(self, other: "Scenario") -> list[str]:
@@ -310,7 +305,7 @@ class Scenario:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {**self._shallow(), "layout": self.layout.to_dict()}
+        return {**self._shallow(), **{name: getattr(self, name).to_dict() for name in _PARTS}}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Scenario":
@@ -325,16 +320,21 @@ class Scenario:
                 near = difflib.get_close_matches(name, names, n=1)
                 hint = f"; did you mean {near[0]!r}?" if near else f"; fields are {', '.join(names)}"
                 raise ScenarioError(f"a scenario has no field {name!r}{hint}")
-        layout = content.get("layout", Layout())
-        if isinstance(layout, dict):
-            try:
-                layout = Layout(**layout)
-            except TypeError as error:
-                raise ScenarioError(f"layout={content['layout']!r} is not a layout: {error}") from None
-        return cls(**{**content, "layout": layout})
+        parts = {}
+        for name, kind in _PARTS.items():
+            if isinstance(value := content.get(name), dict):
+                try:
+                    parts[name] = kind(**value)
+                except TypeError as error:
+                    raise ScenarioError(f"{name}={value!r} is no {kind.__name__}: {error}") from None
+        return cls(**{**content, **parts})
 
     def _shallow(self) -> dict[str, Any]:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+
+
+_PARTS: dict[str, Any] = {"layout": Layout, "checkpoints": Checkpoints}
+"""Fields that have fields of their own."""
 
 
 def _without_defaults(content: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 
 from harness.anonymity import anonymous
 from harness.audit.compile import audit
+from harness.checkpoints.store import FOLDER as CHECKPOINTS
 from harness.devices import find
 from harness.errors import HardwareError, LaunchError, ResultsError
 from harness.faults import Fault
@@ -127,16 +128,38 @@ class Trainer:
     keys: list[str] = field(default_factory=list)
     """Runs that the test asked for."""
 
-    def run(self, scenario: Scenario, *, fresh: bool = False, deadline: float | None = None) -> Run:
+    @property
+    def folder(self) -> Path:
+        """Folder of the run that was asked for last, whether or not it came to its end."""
+        return self.session.run_folder(self.keys[-1])
+
+    @property
+    def checkpoints(self) -> Path:
+        """Its checkpoints."""
+        return self.folder / CHECKPOINTS
+
+    def run(
+        self,
+        scenario: Scenario,
+        *,
+        fresh: bool = False,
+        deadline: float | None = None,
+        fault: str = "",
+        until: int | None = None,
+        resume: Path | None = None,
+    ) -> Run:
         """Trains a scenario, or returns the session's run of it.
 
         Args:
             scenario: what to train.
             fresh: train again, whether or not it was.
             deadline: seconds the ranks may take.
+            fault: ``NAME`` or ``NAME=AMOUNT``, planted into this run instead of the session's.
+            until: update after which it is stopped on purpose; its curves end there.
+            resume: folder of checkpoints, from whose newest whole one a run of its own goes on.
 
         Raises:
-            ScenarioError, DataError: it can't be trained; found before any process is started.
+            ScenarioError, DataError, CheckpointError: it can't be trained; found before any process is started.
             LaunchError: a rank failed or did not finish in time.
             HardwareError: there are fewer devices than ranks.
             ResultsError: the results folder can't be written.
@@ -149,8 +172,9 @@ class Trainer:
             )
         session = self.session
         session.prepare()
-        fault = session.fault if session.fault and session.fault.applies(scenario) else None
-        key = self._key(scenario, fault, fresh)
+        planted = Fault.parse(fault) if fault else session.fault
+        planted = planted if planted and planted.applies(scenario) else None
+        key = self._key(scenario, planted, until, resume, fresh)
         self.keys.append(key)
         folder = session.run_folder(key)
         seconds = deadline or session.deadline
@@ -159,7 +183,7 @@ class Trainer:
             run = session.finished(key)
             if run is None:
                 _raise_known_failure(folder, seconds)
-                run = self._train(scenario, fault, folder, seconds)
+                run = self._train(scenario, planted, folder, seconds, until, resume)
         if run.oversubscribed:
             warnings.warn(run.oversubscribed, OversubscribedWarning, stacklevel=2)
         if run.straggler:
@@ -195,12 +219,29 @@ class Trainer:
                 write_atomically(folder / "run.json", run.model_dump_json(indent=1))
         return run
 
-    def _train(self, scenario: Scenario, fault: Fault | None, folder: Path, deadline: float) -> Run:
+    def _train(
+        self,
+        scenario: Scenario,
+        fault: Fault | None,
+        folder: Path,
+        deadline: float,
+        until: int | None,
+        resume: Path | None,
+    ) -> Run:
         session = self.session
         try:
             code = Code(session.root)
             run = measure(
-                scenario, self.hardware, code, folder, deadline, fault, session.show_progress, session.binding
+                scenario,
+                self.hardware,
+                code,
+                folder,
+                deadline,
+                fault,
+                session.show_progress,
+                session.binding,
+                until=until,
+                resume=resume,
             )
         except LaunchError as error:
             text = anonymous(f"{error}\nall logs: runs/{folder.name} in this session's results", session.root)
@@ -216,14 +257,17 @@ class Trainer:
         write_atomically(folder / "run.json", run.model_dump_json(indent=1))
         return run
 
-    def _key(self, scenario: Scenario, fault: Fault | None, fresh: bool) -> str:
+    def _key(self, scenario: Scenario, fault: Fault | None, until: int | None, resume: Path | None, fresh: bool) -> str:
         parts = [self.hardware, scenario.hash]
         if fault:
             parts.append(re.sub(r"[^\w.]", "-", str(fault)))
+        if until is not None:
+            parts.append(f"until-{until}")
         key = "-".join(parts)
-        if not fresh:
+        # What is in a folder of checkpoints may change: such a run is never another's.
+        if not fresh and resume is None:
             return key
-        key += f"-fresh-{hashlib.sha256(self.test.encode()).hexdigest()[:8]}"
+        key += f"-{'resumed' if resume else 'fresh'}-{hashlib.sha256(self.test.encode()).hexdigest()[:8]}"
         used = (f"{key}-{i}" for i in itertools.count(1))
         return next(name for name in used if not self.session.run_folder(name).exists())
 

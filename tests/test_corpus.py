@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import Scenario, corpus
-from harness.corpus import MarkovSource, evenly_spaced, sample_order, updates_per_epoch
+from harness.corpus import MarkovSource, evenly_spaced, sample_order
 from harness.errors import DataError
 
 
@@ -50,14 +50,32 @@ def test_bad_text_is_refused_by_name(tmp_path, content, message):
 def test_every_epoch_sees_every_window_once(windows, batch, steps, seed):
     order = sample_order(windows, batch, steps, seed)
     assert order.shape == (steps, batch)
-    per_epoch = updates_per_epoch(windows, batch)
+    per_epoch = math.ceil(windows / batch)
     for start in range(0, steps - per_epoch + 1, per_epoch):
         epoch = order[start : start + per_epoch].ravel()
         assert sorted(epoch[epoch >= 0]) == list(range(windows))
 
 
+@given(st.integers(1, 40), st.integers(1, 10), st.integers(1, 30), st.integers(0, 30), st.integers(0, 3))
+def test_order_goes_on_from_any_update_as_if_it_had_never_stopped(windows, batch, steps, done, seed):
+    whole = sample_order(windows, batch, done + steps, seed)
+    seen = int((whole[:done] >= 0).sum())
+    assert (sample_order(windows, batch, steps, seed, seen) == whole[done:]).all()
+
+
+def test_the_place_in_the_data_is_counted_in_samples():
+    """Five updates of four, then batches of eight: they go on with the twenty-first sample."""
+    (epoch,) = sample_order(64, 64, 1, seed=3)
+    assert (sample_order(64, 8, 2, seed=3, seen=20).ravel() == epoch[20:36]).all()
+
+
+def test_thirty_batches_and_ten_more_make_forty_also_after_a_second_time():
+    whole = sample_order(1000, 4, 60, seed=0)
+    assert (sample_order(1000, 4, 10, 0, seen=30 * 4) == whole[30:40]).all()
+    assert (sample_order(1000, 4, 10, 0, seen=40 * 4) == whole[40:50]).all()
+
+
 def test_nine_samples_of_four_make_three_updates_an_epoch():
-    assert updates_per_epoch(9, 4) == 3
     order = sample_order(9, 4, 9, seed=0)
     assert [(row >= 0).sum() for row in order] == [4, 4, 1] * 3
 

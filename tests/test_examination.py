@@ -1,4 +1,4 @@
-"""Real weights, asked by a real process."""
+"""Real checkpoints, asked by a real process."""
 
 import json
 import os
@@ -13,10 +13,13 @@ import pytest
 from filelock import FileLock
 from typer.testing import CliRunner
 
-from harness import Scenario, weights
+from harness import Scenario
+from harness.checkpoints.manifest import read as read_checkpoint
+from harness.checkpoints.policy import Checkpoints
+from harness.checkpoints.store import FOLDER, Store
 from harness.cli import app
 from harness.decoding import Decoding
-from harness.errors import DataError, HarnessError, ResultsError, TaskError
+from harness.errors import CheckpointError, HarnessError, ResultsError, TaskError
 from harness.examination import Examination, complete, examine
 from harness.launch import train
 from harness.launch.code import Code
@@ -25,21 +28,21 @@ from harness.tasks.log import LOG, read
 ROOT = Path(__file__).parents[1]
 CODE = Code(ROOT)
 TASKS = ROOT / "fixtures" / "tasks"
-SCENARIO = Scenario(model="nano", steps=3, batch=4, sequence=64, eval_sequences=0, keep_weights=True)
+SCENARIO = Scenario(model="nano", steps=3, batch=4, sequence=64, eval_sequences=0, checkpoints=Checkpoints(every=3))
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """Weights after three steps."""
+    """A checkpoint after three steps."""
     folder = tmp_path_factory.mktemp("run")
     train(SCENARIO, "cpu", CODE, folder, 120.0)
-    return folder / weights.FOLDER
+    return Store(folder / FOLDER).path(3)
 
 
 @pytest.fixture
 def folder(trained, tmp_path):
-    """A copy of them."""
-    return Path(shutil.copytree(trained, tmp_path / "weights"))
+    """A copy of it."""
+    return Path(shutil.copytree(trained, tmp_path / FOLDER / trained.name))
 
 
 def task(tmp_path, kind, *samples, **header):
@@ -56,7 +59,7 @@ def asked(*paths, **more):
 def test_every_kind_is_asked_once_and_settings_are_kept_apart(folder):
     paths = sorted(TASKS.glob("*.jsonl"))
     assert examine(folder, asked(*paths), CODE) == (30, 0)
-    results = read(folder / LOG).results
+    results = read(folder.parent / LOG).results
     assert len(results) == 30
     assert {r.kind for r in results if r.correct is None} == {"generation"}
     assert all(len(r.nll) >= 2 and min(r.nll) > 0 for r in results if r.kind == "choice")
@@ -64,7 +67,7 @@ def test_every_kind_is_asked_once_and_settings_are_kept_apart(folder):
     notices = TASKS / "notices.jsonl"
     assert examine(folder, asked(notices, shots=1), CODE) == (10, 0)
     assert examine(folder, asked(notices, decoding=Decoding(temperature=1.0)), CODE) == (10, 0)
-    assert len(read(folder / LOG).results) == 50
+    assert len(read(folder.parent / LOG).results) == 50
 
 
 def test_a_killed_examination_goes_on_with_what_is_missing(folder, tmp_path):
@@ -79,20 +82,20 @@ def test_a_killed_examination_goes_on_with_what_is_missing(folder, tmp_path):
     )
     process = subprocess.Popen([sys.executable, "-c", script], start_new_session=True)
     deadline = time.monotonic() + 120
-    while len(read(folder / LOG).results) < 5 and time.monotonic() < deadline:
+    while len(read(folder.parent / LOG).results) < 5 and time.monotonic() < deadline:
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     while True:
-        before = (folder / LOG).read_bytes()
+        before = (folder.parent / LOG).read_bytes()
         time.sleep(0.5)
-        if before == (folder / LOG).read_bytes():
+        if before == (folder.parent / LOG).read_bytes():
             break
-    done = len(read(folder / LOG).results)
+    done = len(read(folder.parent / LOG).results)
     assert 5 <= done < 40
     assert examine(folder, asked(path), CODE) == (40 - done, done)
-    assert (folder / LOG).read_bytes().startswith(before)
-    assert sorted(r.sample for r in read(folder / LOG).results) == sorted(s["id"] for s in samples)
+    assert (folder.parent / LOG).read_bytes().startswith(before)
+    assert sorted(r.sample for r in read(folder.parent / LOG).results) == sorted(s["id"] for s in samples)
 
 
 def test_scores_do_not_depend_on_who_is_asked_beside(folder, tmp_path):
@@ -100,12 +103,12 @@ def test_scores_do_not_depend_on_who_is_asked_beside(folder, tmp_path):
     endings = [f" ending {number}" for number in range(11)]
     many = task(tmp_path, "choice", {"id": "a", "prompt": "the", "choices": endings, "answer": 0})
     examine(folder, asked(many), CODE)
-    (together,) = read(folder / LOG).results
+    (together,) = read(folder.parent / LOG).results
     alone = task(
         tmp_path, "cloze", *[{"id": str(n), "prompt": "the", "answer": ending} for n, ending in enumerate(endings)]
     )
     examine(folder, asked(alone), CODE)
-    assert [r.nll[0] for r in read(folder / LOG).results[1:]] == pytest.approx(together.nll, rel=1e-5)
+    assert [r.nll[0] for r in read(folder.parent / LOG).results[1:]] == pytest.approx(together.nll, rel=1e-5)
 
 
 def test_a_prompt_that_is_too_long_is_refused_before_anything_is_asked(folder, tmp_path):
@@ -113,7 +116,7 @@ def test_a_prompt_that_is_too_long_is_refused_before_anything_is_asked(folder, t
     long = {"id": "long", "prompt": "x" * 64, "answer": "yy"}
     with pytest.raises(TaskError, match=r"sample 'long': 66 tokens with 0 shots, the context is 64; use fewer shots"):
         examine(folder, asked(task(tmp_path, "cloze", good, long)), CODE)
-    assert read(folder / LOG).results == []
+    assert read(folder.parent / LOG).results == []
     fits = {"id": "long", "prompt": "x" * 64, "answer": "y"}
     assert examine(folder, asked(task(tmp_path, "cloze", good, fits)), CODE) == (2, 0)
 
@@ -129,56 +132,61 @@ def test_what_is_not_trained_is_kept_too(tmp_path):
     """A BatchNorm's running mean is a parameter that no gradient reaches."""
     scenario = SCENARIO.replace(model="fixtures.models:over_rows")
     train(scenario, "cpu", CODE, tmp_path / "run", 120.0)
-    content = (tmp_path / "run" / weights.FOLDER / weights.FILE).read_bytes()
+    folder = Store(tmp_path / "run" / FOLDER).path(3)
+    content = (folder / "rank-0.safetensors").read_bytes()
     assert b"moving_mean" in content
     assert b"moving_variance" in content
-    assert examine(tmp_path / "run" / weights.FOLDER, asked(TASKS / "endings.jsonl"), CODE) == (6, 0)
+    assert examine(folder, asked(TASKS / "endings.jsonl"), CODE) == (6, 0)
 
 
-def test_weights_of_another_shape_are_refused(folder):
-    manifest = weights.read(folder)
+def test_a_checkpoint_of_another_shape_is_refused(folder):
+    manifest = read_checkpoint(folder)
     other = SCENARIO.replace(model="decoder:layers=2,width=64,heads=2,feed_forward=128").to_dict()
     manifest.model_copy(update={"scenario": other}).write(folder)
-    with pytest.raises(HarnessError, match=r"are of another model: 'blocks.0.feed_forward.gate.weight' has shape"):
+    with pytest.raises(HarnessError, match=r"is of another model: its 'blocks.0.feed_forward.gate.weight' has shape"):
         examine(folder, asked(TASKS / "endings.jsonl"), CODE)
     deeper = SCENARIO.replace(model="decoder:layers=3,width=64,heads=2,feed_forward=192").to_dict()
     manifest.model_copy(update={"scenario": deeper}).write(folder)
-    with pytest.raises(HarnessError, match=r"are of another model: parameter .*, the weights have none"):
+    with pytest.raises(HarnessError, match=r"is of another model: it has no 'blocks.2"):
+        examine(folder, asked(TASKS / "endings.jsonl"), CODE)
+    shallower = SCENARIO.replace(model="decoder:layers=1,width=64,heads=2,feed_forward=192").to_dict()
+    manifest.model_copy(update={"scenario": shallower}).write(folder)
+    with pytest.raises(HarnessError, match=r"is of another model: this one has no 'blocks.1"):
         examine(folder, asked(TASKS / "endings.jsonl"), CODE)
 
 
 def test_a_second_examination_of_the_same_log_is_refused(folder):
     message = "is being written by another examination; wait for it"
-    with FileLock(f"{(folder / LOG).resolve()}.lock"), pytest.raises(ResultsError, match=message):
+    with FileLock(f"{(folder.parent / LOG).resolve()}.lock"), pytest.raises(ResultsError, match=message):
         examine(folder, asked(TASKS / "endings.jsonl"), CODE)
 
 
 def test_what_is_missing_is_named(folder, tmp_path):
-    with pytest.raises(DataError, match="a run with keep_weights=True leaves them"):
+    with pytest.raises(CheckpointError, match="No such file or directory; it is no complete checkpoint"):
         examine(tmp_path, asked(TASKS / "endings.jsonl"), CODE)
     with pytest.raises(TaskError, match=r"none\.jsonl can't be read"):
         examine(folder, asked(tmp_path / "none.jsonl"), CODE)
 
 
-def test_weights_are_asked_as_soon_as_they_are_complete(folder, tmp_path, monkeypatch):
-    """What is still being written has no manifest under its name."""
+def test_checkpoints_are_asked_as_soon_as_they_are_complete(folder, tmp_path, monkeypatch):
+    """What is still being written does not bear the name of a checkpoint."""
     monkeypatch.chdir(ROOT)
-    part = tmp_path / "other" / "weights.part"
+    part = tmp_path / "other" / FOLDER / "step-00000003.part"
     shutil.copytree(folder, part)
     command = ["eval", "watch", str(tmp_path), str(TASKS / "endings.jsonl"), "--once"]
     done = CliRunner().invoke(app, command, catch_exceptions=False)
     assert done.output.count("6 samples asked") == 1
-    part.rename(part.with_name("weights"))
-    assert complete(tmp_path, {folder}) == [tmp_path / "other" / "weights"]
+    whole = part.rename(part.with_suffix(""))
+    assert complete(tmp_path, {folder}) == [whole]
     done = CliRunner().invoke(app, command, catch_exceptions=False)
-    assert "weights: 0 samples asked, 6 had their results" in done.output
-    assert "other/weights: 6 samples asked, 0 had their results" in done.output
-    (folder / weights.FILE).write_bytes(b"")
+    assert "step-00000003: 0 samples asked, 6 had their results" in done.output
+    assert "other/checkpoints/step-00000003: 6 samples asked, 0 had their results" in done.output
+    (folder / "rank-0.safetensors").write_bytes(b"")
     done = CliRunner().invoke(app, command, catch_exceptions=False)
     assert done.exit_code == 2
-    assert "weights: error: weights 'weights': weights.safetensors has 0 bytes of" in done.output
-    assert "other/weights: 0 samples asked, 6 had their results" in done.output
-    with pytest.raises(ResultsError, match="is no folder; name one below which runs leave their weights"):
+    assert "step-00000003: error: step-00000003: rank-0.safetensors has 0 bytes of" in done.output
+    assert "other/checkpoints/step-00000003: 0 samples asked, 6 had their results" in done.output
+    with pytest.raises(ResultsError, match="is no folder; name one below which runs leave their checkpoints"):
         complete(tmp_path / "none", set())
 
 
@@ -189,7 +197,7 @@ def test_the_command_asks_and_compares(folder, tmp_path, monkeypatch):
     assert done.exit_code == 0
     assert "6 samples asked, 0 had their results" in done.output
     assert "endings v1, 1 shots, greedy" in done.output
-    (folder / LOG).write_bytes((folder / LOG).read_bytes() + b'{"half')
+    (folder.parent / LOG).write_bytes((folder.parent / LOG).read_bytes() + b'{"half')
     shown = CliRunner().invoke(app, ["eval", "table", str(folder)], catch_exceptions=False)
     assert "evaluations.jsonl: 1 lines are no results and were left out" in shown.output
     assert "accuracy" in shown.output

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 
 from harness import Layout, Scenario
+from harness.checkpoints.policy import Checkpoints
 from harness.errors import ScenarioError
 from harness.scenario import SEMANTICS
 from tests.strategies import scenarios
@@ -63,7 +64,7 @@ def test_defaults_are_pinned():
         "top_p": 1.0,
         "quick_sequences": 0,
         "profiled_steps": 0,
-        "keep_weights": False,
+        "checkpoints": {"every": 0, "kept": 5, "best": "", "format": "safetensors"},
         "masking": 0.0,
         "bad_records": "fail",
         "shuffle_sentences": False,
@@ -141,8 +142,11 @@ def test_is_frozen():
         ({"sample_every": 50, "samples": 1}, "sample_every=50 and steps=20 disagree: it would never sample"),
         ({"quick_sequences": 8}, "quick_sequences=8, eval_every=0 and eval_sequences=128 disagree"),
         ({"quick_sequences": 128, "eval_every": 5}, "during training fewer are evaluated than at the end"),
-        ({"keep_weights": True, "layout": Layout(pp=2)}, "no rank has the whole model; use layout.dp"),
-        ({"keep_weights": 1}, "keep_weights must be True or False"),
+        ({"checkpoints": Checkpoints(every=21)}, "checkpoints.every=21 and steps=20 disagree"),
+        ({"checkpoints": Checkpoints(every=1, best="perplexity"), "eval_sequences": 0}, "nothing says which is best"),
+        ({"checkpoints": Checkpoints(best="perplexity")}, "nothing says which is best"),
+        ({"checkpoints": Checkpoints(every=1), "engine": "semi_auto", "eval_sequences": 0}, "only engine='explicit'"),
+        ({"checkpoints": {"every": 1, "often": 2}}, "is no Checkpoints"),
         ({"data": "mindrecord:"}, "is unknown; use 'text', .*'mindrecord:FOLDER'"),
         ({"data": "mindrecord:../x"}, "leaves the project"),
         ({"data": "mindrecord:x", "masking": 0.1}, "masking=0.1 and .* disagree: its rows are as they were converted"),
@@ -192,8 +196,8 @@ def test_is_frozen():
         ({"strategy": "strategies.json"}, "nothing would load it"),
         ({"strategy": "../strategies.json", "engine": "semi_auto"}, "leaves the project"),
         ({"chunks": 0}, "chunks must be a whole number of at least 1, not 0"),
-        ({"layout": {"dp": 2, "cp": 2}}, "is not a layout"),
-        ({"layout": 2}, "layout must be a Layout"),
+        ({"layout": {"dp": 2, "cp": 2}}, "is no Layout"),
+        ({"layout": 2}, "layout must be Layout"),
     ],
 )
 def test_refuses_what_cannot_work(fields, message):

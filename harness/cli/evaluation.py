@@ -1,4 +1,4 @@
-"""``harness eval``: trained weights do tasks."""
+"""``harness eval``: checkpoints do tasks."""
 
 import time
 from pathlib import Path
@@ -9,7 +9,7 @@ from rich.console import Console
 
 from harness.errors import HarnessError
 
-app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Have trained weights do tasks, and compare them.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Have checkpoints do tasks, and compare them.")
 
 Tasks = Annotated[list[Path], typer.Argument(help="Task files (JSON Lines).")]
 Shots = Annotated[int, typer.Option("--shots", min=0, help="Solved samples before each question.")]
@@ -18,7 +18,7 @@ Hardware = Annotated[str, typer.Option("--hardware", help="cpu, gpu or ascend.")
 
 @app.command()
 def run(
-    weights: Annotated[Path, typer.Argument(help="Folder that a run with keep_weights=True left.")],
+    checkpoint: Annotated[Path, typer.Argument(help="Folder of a complete checkpoint.")],
     tasks: Tasks,
     shots: Shots = 0,
     temperature: Annotated[float, typer.Option("--temperature", help="0 takes the likeliest token always.")] = 0.0,
@@ -26,32 +26,31 @@ def run(
     top_p: Annotated[float, typer.Option("--top-p", help="Share of the probability that may be drawn.")] = 1.0,
     seed: Annotated[int, typer.Option("--seed", help="Of the draws.")] = 0,
     hardware: Hardware = "cpu",
-    log: Annotated[Path | None, typer.Option("--log", help="Results (default: beside the weights).")] = None,
+    log: Annotated[Path | None, typer.Option("--log", help="Results (default: beside the run's checkpoints).")] = None,
 ) -> None:
     """Ask what has no result yet; each is written as it is done, so that a killed evaluation goes on."""
     from harness.decoding import Decoding
     from harness.devices import check_hardware
-    from harness.examination import Examination, examine
+    from harness.examination import Examination, examine, log_beside
     from harness.launch.code import Code
-    from harness.tasks.log import LOG
 
     decoding = Decoding(temperature, top_k, top_p)
     asked = Examination(tuple(tasks), shots, decoding, seed, check_hardware(hardware))
-    count, done = examine(weights, asked, Code(Path.cwd()), log)
+    count, done = examine(checkpoint, asked, Code(Path.cwd()), log)
     Console(highlight=False).print(f"{count} samples asked, {done} had their results", markup=False)
-    table([log or weights / LOG])
+    table([log or log_beside(checkpoint)])
 
 
 @app.command()
 def watch(
-    folder: Annotated[Path, typer.Argument(help="Below which runs leave their weights.")],
+    folder: Annotated[Path, typer.Argument(help="Below which runs leave their checkpoints.")],
     tasks: Tasks,
     shots: Shots = 0,
     every: Annotated[float, typer.Option("--every", help="Seconds between looks.")] = 5.0,
     once: Annotated[bool, typer.Option("--once", help="Ask what is there now, and end.")] = False,
     hardware: Hardware = "cpu",
 ) -> None:
-    """Ask all weights below a folder as soon as they are complete; end it with Ctrl-C."""
+    """Ask every checkpoint below a folder as soon as it is complete; end it with Ctrl-C."""
     from harness.devices import check_hardware
     from harness.examination import Examination, complete, examine
     from harness.launch.code import Code
@@ -61,14 +60,14 @@ def watch(
     seen: set[Path] = set()
     failed = False
     while True:
-        for weights in complete(folder, seen):
-            seen.add(weights)
+        for checkpoint in complete(folder, seen):
+            seen.add(checkpoint)
             try:
-                count, done = examine(weights, asked, Code(Path.cwd()))
+                count, done = examine(checkpoint, asked, Code(Path.cwd()))
                 said = f"{count} samples asked, {done} had their results"
             except HarnessError as error:
                 said, failed = f"error: {error}", True
-            console.print(f"{weights}: {said}", markup=False, soft_wrap=True)
+            console.print(f"{checkpoint}: {said}", markup=False, soft_wrap=True)
         if once:
             raise typer.Exit(2 if failed else 0)
         time.sleep(every)
@@ -76,10 +75,12 @@ def watch(
 
 @app.command()
 def table(
-    logs: Annotated[list[Path], typer.Argument(help="Logs, or folders of weights; first the base.")],
+    logs: Annotated[list[Path], typer.Argument(help="Logs, or folders of checkpoints; first the base.")],
 ) -> None:
     """Compare checkpoints: scores with standard errors, ↑ and ↓ where they differ by more than two."""
+    from harness.checkpoints.manifest import MANIFEST
     from harness.errors import ResultsError
+    from harness.examination import log_beside
     from harness.report.evaluation import score_table
     from harness.report.terminal import WIDE
     from harness.tasks.log import LOG, read
@@ -88,7 +89,9 @@ def table(
     console = Console(highlight=False)
     results = []
     for place in logs:
-        path = place / LOG if place.is_dir() else place
+        path = place
+        if place.is_dir():
+            path = log_beside(place) if (place / MANIFEST).exists() else place / LOG
         found = read(path)
         if not found.results:
             raise ResultsError(f"{path.parent.name}/{path.name} holds no results; ask with `harness eval run`")

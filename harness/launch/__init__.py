@@ -10,8 +10,11 @@ from pydantic import ValidationError
 
 from harness import corpus, devices
 from harness.assemble import assemble
+from harness.checkpoints.resume import check_resume
+from harness.checkpoints.store import FOLDER, Store, copy
+from harness.corpus import Corpus
 from harness.environment import Host, machine_key
-from harness.errors import LaunchError, ScenarioError
+from harness.errors import CheckpointError, LaunchError, ScenarioError
 from harness.faults import Fault
 from harness.files import tail
 from harness.launch import local, msrun
@@ -36,6 +39,9 @@ def train(
     fault: Fault | None = None,
     progress: Progress | None = None,
     binding: str = "none",
+    *,
+    until: int | None = None,
+    resume: Path | None = None,
 ) -> Run:
     """Runs a scenario as real processes.
 
@@ -48,20 +54,35 @@ def train(
         fault: planted into the training, to see it caught.
         progress: told of the last step now and then.
         binding: of ranks to cores, one of ``harness.topology.BINDINGS``.
+        until: update after which it is stopped on purpose, as a job's end would.
+        resume: folder of checkpoints whose newest whole one is gone on from; copied, unless it is this run's own.
 
     Raises:
         ScenarioError: the trainer can't run this layout or precision on this hardware.
         DataError: the data is missing, unreadable or too short; found before any process is started.
+        CheckpointError: there is no whole checkpoint, or it is another training's; found before any process, too.
         LaunchError: a rank failed, or did not finish in time.
     """
     check_supported(scenario, hardware)
-    corpus.load(scenario, code.root)
+    if until is not None and not 0 < until <= scenario.steps:
+        raise ScenarioError(f"until={until} and steps={scenario.steps} disagree: it must lie among them")
+    found = corpus.load(scenario, code.root)
     ranks = scenario.layout.world_size
     folder = folder.resolve()
-    root = str(code.root.resolve())
-    Request(scenario=scenario.to_dict(), hardware=hardware, root=root, fault=str(fault) if fault else None).write(
-        folder
-    )
+    step: int | None = None
+    problems: list[str] = []
+    if resume is not None:
+        step, problems = _resumable(scenario, resume.resolve(), found, folder / FOLDER)
+        if until is not None and until <= step:
+            raise ScenarioError(f"until={until} and the checkpoint of step {step} disagree: it is past that")
+    Request(
+        scenario=scenario.to_dict(),
+        hardware=hardware,
+        root=str(code.root.resolve()),
+        fault=str(fault) if fault else None,
+        until=until,
+        resume=step,
+    ).write(folder)
     program = [str(code.python), "-m", "harness.trainer", str(folder)]
     launcher = local.command if ranks == 1 else partial(msrun.command, by_node=binding == "numa")
     device_processes = devices.processes(hardware)
@@ -79,7 +100,20 @@ def train(
     driver = devices.driver(hardware)
     cores = len(os.sched_getaffinity(0))
     host = Host(hardware, platform.machine(), machine, cores, driver, device_processes, binding)
-    return assemble(scenario, host, reports, str(fault) if fault else None)
+    run = assemble(scenario, host, reports, str(fault) if fault else None)
+    return run.model_copy(update={"resumed_from": step, "warnings": [*problems, *run.warnings]})
+
+
+def _resumable(scenario: Scenario, source: Path, data: Corpus, target: Path) -> tuple[int, list[str]]:
+    """The step to go on from, whose checkpoint then lies in the target, and what is wrong with newer ones."""
+    manifest, problems = Store(source).newest()
+    if manifest is None:
+        told = "; ".join(problems) or "it holds none"
+        raise CheckpointError(f"no whole checkpoint in {source.name!r}: {told}")
+    check_resume(manifest, scenario, data.digest, len(data.train))
+    if source != target:
+        copy(source, target)
+    return manifest.step, [f"{problem}; went on from step {manifest.step}" for problem in problems]
 
 
 def check_supported(scenario: Scenario, hardware: str) -> None:

@@ -22,6 +22,11 @@ class Request(BaseModel):
     """Folder that the user's modules and relative text files are found in."""
 
     fault: str | None = None
+    until: int | None = None
+    """Update after which the run is stopped on purpose; None trains to the end."""
+
+    resume: int | None = None
+    """Update whose checkpoint, in the run's folder, is gone on from; None begins anew."""
 
     def write(self, folder: Path) -> None:
         """Leaves the request where the ranks look for it."""

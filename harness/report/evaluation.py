@@ -19,15 +19,16 @@ def score_table(scores: Mapping[Setting, Score]) -> Table:
     Args:
         scores: of every setting; the first one's checkpoint is what the others are compared with.
     """
-    checkpoints = list(dict.fromkeys(setting.checkpoint for setting in scores))
+    steps = {setting.checkpoint: setting.step for setting in scores}
+    checkpoints = list(steps)
     rows: dict[Setting, dict[str, Score]] = {}
     for setting, score in scores.items():
-        rows.setdefault(setting.model_copy(update={"checkpoint": ""}), {})[setting.checkpoint] = score
+        rows.setdefault(setting.model_copy(update={"checkpoint": "", "step": 0}), {})[setting.checkpoint] = score
     table = Table(box=None)
     for column in ("task", "metric", "samples"):
         table.add_column(column)
     for checkpoint in checkpoints:
-        table.add_column(escape(checkpoint[:8]), justify="right")
+        table.add_column(f"step {steps[checkpoint]}\n{escape(checkpoint[:8])}", justify="right")
     titles = Counter(_title(setting) for setting in rows)
     for setting, own in rows.items():
         most = max(own.values(), key=lambda score: score.samples)

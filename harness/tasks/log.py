@@ -20,7 +20,10 @@ class Setting(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     checkpoint: str
-    """Digest of the weights."""
+    """Digest of the parameters and what the optimizer remembers."""
+
+    step: int = 0
+    """Updates after which it was made."""
 
     task: str
     version: int

@@ -48,7 +48,7 @@ def main(folder: Path) -> None:
             groups = Groups.create(scenario.layout, rank)
     # A rank that hangs is ended by SIGTERM and then shows where it stood.
     faulthandler.register(signal.SIGTERM, all_threads=True, chain=True)
-    training = Training(scenario, rank, groups, Path(request.root), folder)
+    training = Training(scenario, rank, groups, request, folder)
     if request.fault:
         plant(Fault.parse(request.fault), training)
     report = training.run()

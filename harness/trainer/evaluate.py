@@ -7,7 +7,7 @@ import numpy as np
 from mindspore import Tensor, nn, ops
 
 from harness.corpus import IGNORED, Tokens
-from harness.run import Evaluation
+from harness.evaluation import Evaluation
 from harness.trainer.loss import CrossEntropy, inputs_of
 from harness.trainer.step import as_tensor
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from mindspore import Tensor, nn, ops
 
+from harness.checkpoints.manifest import read_manifest
 from harness.corpus import Tokens
 from harness.errors import HarnessError, TaskError
 from harness.examination import REQUEST, Request
@@ -16,12 +17,12 @@ from harness.scenario import Scenario
 from harness.tasks.log import Log, Result, Setting
 from harness.tasks.task import Sample, Task
 from harness.trainer.__main__ import DEVICE_TARGETS
+from harness.trainer.arrays import gathered, give_all
 from harness.trainer.cache import CachedDecoder, Memory
 from harness.trainer.generate import NextLogits, Writer
 from harness.trainer.loop import build_model
 from harness.trainer.model import Decoder
 from harness.trainer.step import as_tensor
-from harness.trainer.weights import load
 
 ROWS = 8
 """Endings that are scored at once."""
@@ -146,7 +147,8 @@ def main(folder: Path) -> None:
     ms.set_device(DEVICE_TARGETS[request.hardware])
     ms.set_seed(scenario.seed)
     model = build_model(scenario.replace(recompute="none"))
-    load(model, Path(request.weights))
+    folder = Path(request.checkpoint)
+    give_all(model, gathered(folder, read_manifest(folder)))
     examiner = Examiner(model, scenario.sequence)
     for asked in request.tasks:
         task = asked.load()

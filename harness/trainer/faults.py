@@ -15,6 +15,7 @@ from mindspore.train import Callback, RunContext
 from harness.faults import Fault
 from harness.timeline import EventKind
 from harness.trainer.data import COLUMN
+from harness.trainer.mishaps import MISHAPS
 from harness.trainer.step import TrainStep
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ def plant(fault: Fault, training: "Training") -> None:
         "dropped_reduction": _dropped_reduction,
         "nan": _nan,
         "degenerate_generator": _degenerate_generator,
+        **MISHAPS,
     }[fault.name](fault.amount, training)
 
 

@@ -2,7 +2,9 @@
 
 import math
 import time
+import zlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
@@ -15,12 +17,16 @@ from mindspore.train import Callback
 
 from harness import corpus
 from harness.alarms import Alarms
+from harness.checkpoints.state import RankState
+from harness.checkpoints.store import FOLDER, Store
 from harness.errors import DataError, ScenarioError
-from harness.launch.request import PROGRESS
+from harness.evaluation import Evaluation
+from harness.launch.request import PROGRESS, Request
 from harness.models import sizes_of
-from harness.run import MOST_VALUES, Evaluation, Load, RankReport, spacing
+from harness.run import MOST_VALUES, Load, RankReport, spacing
 from harness.scenario import Scenario
 from harness.trainer.auto.engine import AutoEngine
+from harness.trainer.checkpoint import Restored, Saver, replay_alarms
 from harness.trainer.data import passes
 from harness.trainer.evaluate import Evaluator, Score
 from harness.trainer.generate import Choose, Writer
@@ -40,9 +46,8 @@ from harness.trainer.parallel.data import share
 from harness.trainer.parallel.explicit import Engine, Place
 from harness.trainer.parallel.groups import Groups
 from harness.trainer.profiler import StepProfiler
+from harness.trainer.random_state import hidden
 from harness.trainer.resolve import user_function
-from harness.trainer.weights import save
-from harness.weights import FOLDER
 
 TROUBLE = 1.05
 """Times the best perplexity of a few sequences beyond which all of them are evaluated at once."""
@@ -51,10 +56,13 @@ TROUBLE = 1.05
 class Training:
     """One rank's training. Its attributes are the seams at which a fault can be planted."""
 
-    def __init__(self, scenario: Scenario, rank: int, groups: Groups, root: Path, folder: Path) -> None:
+    def __init__(self, scenario: Scenario, rank: int, groups: Groups, request: Request, folder: Path) -> None:
+        root = Path(request.root)
         self.scenario = scenario
         self.rank = rank
-        self.folder = folder
+        self.last = request.until or scenario.steps
+        self.done = 0
+        self.samples_seen = 0
         self.corpus = corpus.load(scenario, root)
         self.warnings = list(self.corpus.warnings)
         self.engine: Engine | AutoEngine
@@ -73,7 +81,9 @@ class Training:
         self.held: list[Tensor] = []
         self.passes: Callable[..., Iterator[Dataset]] = passes
         self.data_seconds: list[float] = []
-        self.tokens_seen: list[float] = []
+        self.told: dict[str, list[float]] = {}
+        """Curves of what the step does not return."""
+
         if rank == scenario.reporting_rank:
             self.callbacks.append(ProgressMonitor(folder / PROGRESS))
         # Every rank evaluates, so that none waits inside a timed step for one that does.
@@ -82,6 +92,7 @@ class Training:
         self.callbacks.append(
             AlarmMonitor(self.alarms, lambda step: learning_rate(scenario, step), self.engine.outputs)
         )
+        self._evaluated: tuple[int, Evaluation] | None = None
         self.quick = self._evaluator(scenario.quick_sequences) if scenario.quick_sequences else self.evaluator
         self.evaluations: list[Evaluation] = self._every(scenario.eval_every, self.evaluate)
         self.samplings: list[list[list[int]]] = self._every(scenario.sample_every, lambda step: self.samples())
@@ -91,6 +102,12 @@ class Training:
             self.callbacks.append(self.profiler)
         if scenario.steps >= MOST_VALUES:
             self.callbacks.append(self.host_memory)
+        self.store = Store(folder / FOLDER)
+        self.saver = Saver(self, self.store, self.last)
+        self.restored = Restored(self, self.store, request.resume) if request.resume else None
+        if scenario.checkpoints.every:
+            self.callbacks.append(self.saver)
+            self._warn_of_hidden_state()
 
     def _every(self, steps: int, do: Callable[[int], Any]) -> list[Any]:
         """Has something done every so many steps, never for 0; what comes of it, as it comes."""
@@ -118,23 +135,74 @@ class Training:
         rows = min(self.scenario.samples, len(self.corpus.held_out))
         return Writer(self.engine.next_logits(), self.scenario.sequence, self.engine.memory(rows))
 
+    def _warn_of_hidden_state(self) -> None:
+        assert isinstance(self.engine, Engine)
+        names = hidden(self.engine.model)
+        if names:
+            self.warnings.append(
+                f"{', '.join(names[:3])}: MindSpore keeps what they draw from in its kernels, where nobody can save "
+                "it; a resumed training draws other numbers"
+            )
+
+    def full_evaluation(self, step: int) -> Evaluation:
+        """All held-out sequences, evaluated once a step."""
+        assert self.evaluator is not None
+        if self._evaluated is None or self._evaluated[0] != step:
+            self._evaluated = step, self.evaluator()
+        return self._evaluated[1]
+
     def evaluate(self, step: int) -> Evaluation:
         """Evaluates during training: a few sequences where so many were asked for, and all of them on trouble."""
         assert self.quick is not None
-        assert self.evaluator is not None
-        found = self.quick()
+        found = self.full_evaluation(step) if self.quick is self.evaluator else self.quick()
         best = min((each.perplexity for each in self.evaluations), default=math.inf)
         if self.quick is not self.evaluator and not found.perplexity <= TROUBLE * best:
             self.warnings.append(
                 f"step {step}: perplexity on {self.scenario.quick_sequences} held-out sequences is "
-                f"{found.perplexity:.6g} after {best:.6g}; on all of them it is {self.evaluator().perplexity:.6g}"
+                f"{found.perplexity:.6g} after {best:.6g}; on all of them it is "
+                f"{self.full_evaluation(step).perplexity:.6g}"
             )
         return found
 
+    def go_on(self, step: int, samples: int, state: RankState) -> None:
+        """Takes over what was seen before.
+
+        Args:
+            step: updates that were made.
+            samples: rows that they were made of.
+            state: of the rank that made them.
+        """
+        assert isinstance(self.engine, Engine)
+        self.done, self.samples_seen = step, samples
+        told = {name: list(values) for name, values in state.curves.items()}
+        self.curves.curves = {name: told.pop(name) for name in self.engine.outputs if name in told}
+        self.told = told
+        self.engine.step.tokens_seen = int(told["tokens_seen"][-1])
+        self.evaluations[:], self.samplings[:] = state.evaluations, state.samplings
+        self.saver.evaluations[:] = state.checkpoint_evaluations
+        self.warnings = list(dict.fromkeys([*state.warnings, *self.warnings]))
+        replay_alarms(self, state)
+
+    def all_curves(self) -> dict[str, list[float]]:
+        """One value a step of everything that has one."""
+        return {**self.curves.curves, **self.told}
+
     def run(self) -> RankReport:
-        """Trains to the end."""
+        """Trains to the end, or until it is to be stopped.
+
+        Raises:
+            CheckpointError: another training saves into its folder, or what it is to go on from is not whole.
+        """
+        saves = self.scenario.checkpoints.every > 0 and self.rank == 0
+        with self.store.owned() if saves else nullcontext():
+            if self.restored:
+                self.restored.apply()
+            return self._train()
+
+    def _train(self) -> RankReport:
         scenario = self.scenario
-        order = corpus.sample_order(len(self.corpus.train), scenario.batch, scenario.steps, scenario.seed)
+        steps = self.last - self.done
+        order = corpus.sample_order(len(self.corpus.train), scenario.batch, steps, scenario.seed, self.samples_seen)
         own = order
         if scenario.engine == "explicit":
             replica = scenario.layout.position(self.rank)[1]
@@ -142,19 +210,24 @@ class Training:
         datasets = self.passes(scenario, self.corpus.train, own)
         meter = LoadMeter()
         monitors = Monitors(self.callbacks, scenario.steps)
-        for step, (windows,) in enumerate(self.waited_for(datasets), start=1):
+        for rows, (windows,) in zip(order, self.waited_for(datasets), strict=True):
+            step = self.done + 1
             monitors.begin_step(step)
             rate = self.rate(step)
-            monitors.end_step((*self.step(windows, rate, step), rate))
-            self.tokens_seen.append(self.engine.tokens_seen)
+            outputs = (*self.step(windows, rate, step), rate)
+            self.done, self.samples_seen = step, self.samples_seen + int((rows >= 0).sum())
+            self.tell("tokens_seen", self.engine.tokens_seen)
+            if scenario.checkpoints.every:
+                self.tell("batch_checksum", zlib.crc32(windows.asnumpy().tobytes()))
+            monitors.end_step(outputs)
         load = meter.load()
-        if scenario.keep_weights and self.rank == 0:
-            assert isinstance(self.engine, Engine)
-            # All of them: a norm's running mean is none of those that are trained.
-            save(list(self.engine.model.get_parameters()), scenario, scenario.steps, self.folder / FOLDER)
         if isinstance(self.engine, Engine):
             self.engine.work_alone(windows)
         return self.report(load)
+
+    def tell(self, name: str, value: float) -> None:
+        """Adds a step's value to a curve."""
+        self.told.setdefault(name, []).append(float(value))
 
     def waited_for(self, datasets: Iterable[Dataset]) -> Iterator[Any]:
         """Hands on the batches of all datasets, and notes how long each took to come.
@@ -170,9 +243,8 @@ class Training:
             except StopIteration:
                 return
             except (RuntimeError, ValueError) as error:
-                done = len(self.data_seconds)
                 raise DataError(
-                    f"data={self.scenario.data!r} could not be read after step {done} of {self.scenario.steps}: "
+                    f"data={self.scenario.data!r} could not be read after step {self.done} of {self.scenario.steps}: "
                     f"{reason(error)}; see that it is still there and whole"
                 ) from None
             self.data_seconds.append(time.perf_counter() - start)
@@ -192,8 +264,10 @@ class Training:
             optimizer_memory=self.engine.optimizer_memory,
             step_seconds=self.timer.step_seconds,
             data_seconds=self.data_seconds,
-            curves={**self.curves.curves, "tokens_seen": self.tokens_seen},
-            evaluation=self.evaluator() if self.evaluator else None,
+            curves=self.all_curves(),
+            checkpoint_seconds=self.saver.seconds,
+            checkpoint_evaluations=self.saver.evaluations,
+            evaluation=self.full_evaluation(self.done) if self.evaluator else None,
             evaluations=self.evaluations,
             samplings=self.samplings,
             oracle_nll=self.corpus.oracle_nll,

@@ -9,6 +9,9 @@ from mindspore import Parameter, Tensor, nn, ops
 from harness.scenario import Scenario
 from harness.trainer.parallel.traffic import Collective
 
+MOMENTS = "first_moment", "second_moment"
+"""What the states of a parameter are named: this, a point, and the parameter's name."""
+
 LARGE = 2**16
 """Elements from which on a sum of squares is reduced pairwise."""
 
@@ -45,8 +48,8 @@ class AdamW(nn.Cell):
         super().__init__(auto_prefix=False)
         self.parameters = parameters
         self.shares = as_shares(shares, len(parameters))
-        self.first = parameters.clone("first_moment", init="zeros")
-        self.second = parameters.clone("second_moment", init="zeros")
+        self.first = parameters.clone(MOMENTS[0], init="zeros")
+        self.second = parameters.clone(MOMENTS[1], init="zeros")
         self.decays = decays
         self.kernel = ops.AdamWeightDecay()
         self.beta1, self.beta2, self.epsilon = 0.9, 0.999, 1e-8
@@ -135,6 +138,12 @@ class SGD(nn.Cell):
 def as_shares(shares: Sequence[float] | None, count: int) -> Tensor:
     """(count,) float32; ones where nobody says otherwise."""
     return Tensor(np.array([1.0] * count if shares is None else shares, np.float32))
+
+
+def subject(name: str) -> str:
+    """The parameter that a state belongs to; a parameter's own name as it is."""
+    first, _, rest = name.partition(".")
+    return rest if first in MOMENTS else name
 
 
 def decays_of(parameters: ms.ParameterTuple, decay: float) -> list[float]:

@@ -4,12 +4,13 @@ import statistics
 
 from fixtures.scenarios import PROSE
 from harness import hardware
-from harness.examination import Examination, examine
+from harness.checkpoints.policy import Checkpoints
+from harness.checkpoints.store import Store
+from harness.examination import Examination, examine, log_beside
 from harness.launch.code import Code
 from harness.tasks import log
 from harness.tasks.summary import scores
 from harness.tasks.task import read
-from harness.weights import FOLDER
 
 
 @hardware("cpu", "gpu", "ascend")
@@ -24,10 +25,10 @@ def test_training_teaches_its_own_language_and_no_other(trainer, hardware):
     paths = {name: root / "fixtures" / "tasks" / f"{name}.jsonl" for name in ("notices", "endings", "chinese")}
     shares, costs = [], []
     for steps in (10, PROSE.steps):
-        trainer.run(PROSE.replace(steps=steps, samples=0, eval_sequences=0, keep_weights=True))
-        folder = trainer.session.run_folder(trainer.keys[-1]) / FOLDER
+        trainer.run(PROSE.replace(steps=steps, samples=0, eval_sequences=0, checkpoints=Checkpoints(every=steps)))
+        folder = Store(trainer.checkpoints).path(steps)
         examine(folder, Examination(tuple(paths.values()), hardware=hardware), Code(root))
-        results = log.read(folder / log.LOG).results
+        results = log.read(log_beside(folder)).results
         shares.append({setting.task: score.value for setting, score in scores(results).items()})
         costs.append({name: nats(read(paths[name]), results) for name in ("notices", "chinese")})
     untrained, trained = shares

@@ -21,7 +21,7 @@ from harness.trainer.generate import NextLogits
 from harness.trainer.loss import CrossEntropy, TokenLoss
 from harness.trainer.model import Decoder, recomputed_blocks
 from harness.trainer.monitors import OUTPUTS
-from harness.trainer.optimizer import SGD, AdamW, decays_of
+from harness.trainer.optimizer import SGD, AdamW, decays_of, subject
 from harness.trainer.parallel import pipeline, tensor
 from harness.trainer.parallel.data import Reduce
 from harness.trainer.parallel.groups import Groups
@@ -209,6 +209,16 @@ class Engine:
             compiled=scenario.mode == "graph",
             recomputed=sum(id(block) in blocks for block in part.blocks),
         )
+
+    def saved(self) -> list[Parameter]:
+        """What a checkpoint holds of this rank: its parameters, trained or not, and what the optimizer remembers."""
+        # All of them: a norm's running mean is none of those that are trained. A stage has none but those.
+        own = list(self.parameters) if self.forward else list(self.model.get_parameters())
+        return [*own, *self.step.update.optimizer.states()]
+
+    def axis(self, parameter: Parameter) -> int | None:
+        """Axis that a parameter, or a moment of one, is cut along; None where this rank has all of it."""
+        return self.cut.get(subject(parameter.name))
 
     def held(self) -> list[Held]:
         """This rank's parameters, or shards of them, as they are now."""

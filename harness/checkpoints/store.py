@@ -1,0 +1,202 @@
+"""The folder of a training's checkpoints: written to the side, named when whole, removed by another name first."""
+
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+from pydantic import ValidationError
+
+from harness.checkpoints.manifest import File, Manifest, RankPart, read, read_manifest
+from harness.checkpoints.policy import Checkpoints, best_of, superfluous
+from harness.errors import CheckpointError
+from harness.files import write_atomically
+
+FOLDER = "checkpoints"
+_NAME = re.compile(r"step-(\d{8,})")
+_PART, _GONE = ".part", ".gone"
+WAIT_SECONDS = 60.0
+"""How long the first rank waits for what the others put into a checkpoint."""
+
+POLL_SECONDS = 0.01
+
+
+def name(step: int) -> str:
+    """Of a checkpoint's folder."""
+    return f"step-{step:08d}"
+
+
+class Store:
+    """Complete checkpoints, by step. What was begun and not completed is never looked at."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def path(self, step: int) -> Path:
+        """The folder of a complete checkpoint."""
+        return self.folder / name(step)
+
+    def steps(self) -> list[int]:
+        """Of all that bear the name of a complete one, in order. Their number says which is newest, no clock."""
+        if not self.folder.is_dir():
+            return []
+        return sorted(int(match[1]) for path in self.folder.iterdir() if (match := _NAME.fullmatch(path.name)))
+
+    def read(self, step: int) -> Manifest:
+        """The manifest of a whole checkpoint.
+
+        Raises:
+            CheckpointError: it is not whole, or another's.
+        """
+        manifest = read(self.path(step))
+        if manifest.step != step:
+            raise CheckpointError(f"{name(step)}: its manifest is of step {manifest.step}")
+        return manifest
+
+    def newest(self) -> tuple[Manifest | None, list[str]]:
+        """The newest whole checkpoint, and what is wrong with those that are newer."""
+        problems: list[str] = []
+        for step in reversed(self.steps()):
+            try:
+                return self.read(step), problems
+            except CheckpointError as error:
+                problems.append(str(error))
+        return None, problems
+
+    @contextmanager
+    def owned(self) -> Iterator[None]:
+        """Writes alone, until the context ends or the process does, and begins by removing what earlier ones left.
+
+        Raises:
+            CheckpointError: another process writes here, or nobody can.
+        """
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.folder / "lock")
+            lock.acquire(timeout=0)
+        except Timeout:
+            raise CheckpointError(
+                f"{self.folder.name}: another training saves into this folder; wait for it, or name another"
+            ) from None
+        except OSError as error:
+            raise CheckpointError(f"{self.folder.name} can't be written: {error.strerror}; name another") from None
+        try:
+            for path in self.folder.iterdir():
+                if path.name.endswith((_PART, _GONE)) and _NAME.match(path.name):
+                    shutil.rmtree(path)
+            yield
+        finally:
+            lock.release()
+
+    def begin(self, step: int) -> Path:
+        """The folder that a rank writes its part of a checkpoint into."""
+        part = self.folder / (name(step) + _PART)
+        part.mkdir(exist_ok=True)
+        return part
+
+    def add(self, folder: Path, rank: int, save: Callable[[Path], None], suffix: str, state: str) -> RankPart:
+        """Writes a rank's part; it counts once ``announce`` was called.
+
+        Args:
+            folder: that ``begin`` gave.
+            rank: whose.
+            save: writes the arrays into a file.
+            suffix: of that file.
+            state: everything else.
+        """
+        arrays, rest = folder / f"rank-{rank}.{suffix}", folder / f"rank-{rank}.json"
+        save(arrays)
+        rest.write_text(state, encoding="utf-8")
+        return RankPart(rank=rank, arrays=File.of(arrays), state=File.of(rest))
+
+    def announce(self, folder: Path, part: RankPart) -> None:
+        """Tells the first rank that a rank's part is on the disk."""
+        write_atomically(folder / _announcement(part.rank), part.model_dump_json())
+
+    def announced(self, folder: Path, ranks: int, seconds: float = WAIT_SECONDS) -> list[RankPart]:
+        """The parts of all ranks, once they are there.
+
+        Raises:
+            CheckpointError: some did not come in time.
+        """
+        end = time.monotonic() + seconds
+        paths = [folder / _announcement(rank) for rank in range(ranks)]
+        while missing := [path for path in paths if not path.exists()]:
+            if time.monotonic() > end:
+                raise CheckpointError(f"{folder.name}: {len(missing)} of {ranks} ranks did not save in {seconds:g} s")
+            time.sleep(POLL_SECONDS)
+        try:
+            found = [RankPart.model_validate_json(path.read_text(encoding="utf-8")) for path in paths]
+        except ValidationError as error:
+            raise CheckpointError(f"{folder.name}: a rank's part is damaged: {error}") from None
+        for path in paths:
+            path.unlink()
+        return found
+
+    def complete(self, folder: Path, manifest: Manifest) -> None:
+        """Gives a checkpoint its manifest, and then its name."""
+        manifest.write(folder)
+        place = self.path(manifest.step)
+        if place.exists():
+            # A training that went on from an older one comes here again.
+            self._remove(place)
+        os.rename(folder, place)
+        _sync(self.folder)
+
+    def prune(self, policy: Checkpoints) -> None:
+        """Removes what the policy does not keep, once the newest is known to be whole."""
+        manifests = {}
+        for step in self.steps():
+            try:
+                manifests[step] = read_manifest(self.path(step))
+            except CheckpointError:
+                # Damaged: it counts as none, and goes when it is old.
+                continue
+        alarmed = [step for step, manifest in manifests.items() if manifest.reason == "alarm"]
+        evaluations = {step: found.evaluation for step, found in manifests.items() if found.evaluation}
+        old = superfluous(self.steps(), policy.kept, alarmed, best_of(evaluations, policy.best))
+        if not old:
+            return
+        self.read(self.steps()[-1])
+        for step in old:
+            self._remove(self.path(step))
+
+    def _remove(self, place: Path) -> None:
+        gone = place.with_name(place.name + _GONE)
+        if gone.exists():
+            self.erase(gone)
+        os.rename(place, gone)
+        self.erase(gone)
+
+    def erase(self, folder: Path) -> None:
+        """Removes a folder that no longer bears a checkpoint's name."""
+        shutil.rmtree(folder)
+
+
+def copy(source: Path, target: Path) -> None:
+    """Copies complete checkpoints into a folder of their own, so that who goes on from them leaves them as they were.
+
+    Raises:
+        CheckpointError: they can't be read, or not written.
+    """
+    try:
+        target.mkdir(parents=True)
+        for step in Store(source).steps():
+            shutil.copytree(source / name(step), target / name(step))
+    except (OSError, shutil.Error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "not all files"
+        raise CheckpointError(f"{source.name} can't be copied: {reason}") from None
+
+
+def _announcement(rank: int) -> str:
+    return f"rank-{rank}.saved"
+
+
+def _sync(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    os.fsync(handle)
+    os.close(handle)

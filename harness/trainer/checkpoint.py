@@ -1,0 +1,186 @@
+"""Saves a training after an update, and sets one up as it was."""
+
+import math
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import mindspore as ms
+from mindspore import Parameter
+from mindspore.train import Callback, RunContext
+
+from harness.checkpoints.manifest import Manifest, RankPart
+from harness.checkpoints.state import RankState
+from harness.checkpoints.store import Store
+from harness.errors import CheckpointError
+from harness.evaluation import Evaluation
+from harness.trainer import arrays, random_state
+from harness.trainer.parallel.explicit import Engine
+from harness.trainer.step import loss_scale
+
+if TYPE_CHECKING:
+    from harness.trainer.loop import Training
+
+
+class Saver(Callback):
+    """Saves after the updates that the scenario names, and after one that raised an alarm."""
+
+    def __init__(self, training: "Training", store: Store, last: int) -> None:
+        """Takes a training.
+
+        Args:
+            training: to save.
+            store: where.
+            last: update that it ends with.
+        """
+        super().__init__()
+        self.training, self.store, self.last = training, store, last
+        self.seconds: list[float] = []
+        self.evaluations: list[Evaluation] = []
+        self._alarms = len(training.alarms.given)
+
+    def on_train_step_end(self, run_context: RunContext) -> None:
+        """Saves, where it is time."""
+        training, step = self.training, run_context.original_args().cur_step_num
+        alarms, self._alarms = self._alarms, len(training.alarms.given)
+        if training.scenario.checkpoints.is_due(step, self.last):
+            evaluation = training.full_evaluation(step) if training.evaluator else None
+            if evaluation:
+                self.evaluations.append(evaluation)
+            self.save(step, evaluation)
+        elif self._alarms > alarms:
+            self.save(step, None, alarmed=True)
+
+    def save(self, step: int, evaluation: Evaluation | None, alarmed: bool = False) -> None:
+        """Writes a checkpoint, and removes the superfluous ones.
+
+        Raises:
+            CheckpointError: it can't be written; those that are complete stay.
+        """
+        training, start = self.training, time.perf_counter()
+        try:
+            folder = self.store.begin(step)
+            self.store.announce(folder, self.write(folder, step))
+            if training.rank == 0:
+                manifest = self._manifest(step, self.store.announced(folder, training.scenario.layout.world_size))
+                manifest.evaluation = evaluation
+                manifest.reason = "alarm" if alarmed else "cadence"
+                self.complete(folder, manifest)
+                self.prune(step)
+        except OSError as error:
+            steps = self.store.steps()
+            kept = f"the newest complete one is of step {steps[-1]}" if steps else "there is none yet"
+            raise CheckpointError(
+                f"the checkpoint of step {step} can't be written: {error.strerror or error}; {kept}; free the disk and "
+                "resume"
+            ) from None
+        self.seconds.append(time.perf_counter() - start)
+
+    def write(self, folder: Path, step: int) -> RankPart:
+        """This rank's part."""
+        training, engine = self.training, self._engine
+        kind = training.scenario.checkpoints.format
+        state = RankState(
+            curves=training.all_curves(),
+            evaluations=training.evaluations,
+            checkpoint_evaluations=self.evaluations,
+            samplings=training.samplings,
+            warnings=training.warnings,
+            alarms=training.alarms.given,
+            random=random_state.capture(),
+        )
+        part = self.store.add(
+            folder,
+            training.rank,
+            lambda path: arrays.save(engine.saved(), path, kind),
+            kind,
+            state.model_dump_json(),
+        )
+        part.shard, part.shards = engine.place.shard, training.scenario.layout.tp
+        part.cut = {p.name: axis for p in engine.saved() if (axis := engine.axis(p)) is not None}
+        return part
+
+    def complete(self, folder: Path, manifest: Manifest) -> None:
+        """Marks it complete."""
+        self.store.complete(folder, manifest)
+
+    def prune(self, step: int) -> None:
+        """Removes what is no longer kept."""
+        self.store.prune(self.training.scenario.checkpoints)
+
+    @property
+    def _engine(self) -> Engine:
+        assert isinstance(self.training.engine, Engine)
+        return self.training.engine
+
+    def _manifest(self, step: int, parts: Sequence[RankPart]) -> Manifest:
+        training, scenario = self.training, self.training.scenario
+        return Manifest(
+            scenario=scenario.to_dict(),
+            mindspore=ms.__version__,
+            data=training.corpus.digest,
+            windows=len(training.corpus.train),
+            step=step,
+            samples=training.samples_seen,
+            learning_rate=training.curves.curves["learning_rate"][-1],
+            loss_scale=loss_scale(scenario),
+            reason="cadence",
+            ranks=list(parts),
+        )
+
+
+class Restored:
+    """A training set up as a checkpoint left it. Its methods are the seams at which a fault can be planted."""
+
+    def __init__(self, training: "Training", store: Store, step: int) -> None:
+        self.training, self.step = training, step
+        self.folder = store.path(step)
+        self.manifest = store.read(step)
+
+    def apply(self) -> None:
+        """Sets everything.
+
+        Raises:
+            CheckpointError: it is not whole, or of another model.
+        """
+        training, manifest, engine = self.training, self.manifest, self.training.engine
+        assert isinstance(engine, Engine)
+        same = manifest.scenario["layout"] == training.scenario.layout.to_dict()
+        part = manifest.ranks[training.rank if same else 0]
+        if same:
+            arrays.give(self.restored(engine), arrays.load(self.folder / part.arrays.name), {})
+        else:
+            place = engine.place.shard, training.scenario.layout.tp
+            cut = {p.name: (axis, *place) for p in engine.saved() if (axis := engine.axis(p)) is not None}
+            arrays.give(self.restored(engine), arrays.gathered(self.folder, manifest), cut)
+        state = RankState.model_validate_json((self.folder / part.state.name).read_text(encoding="utf-8"))
+        self.set_random(state)
+        training.go_on(self.step, self.samples(), state)
+        if manifest.mindspore != ms.__version__:
+            training.warnings.append(
+                f"the checkpoint of step {self.step} was saved by MindSpore {manifest.mindspore}; this is "
+                f"{ms.__version__}"
+            )
+
+    def restored(self, engine: Engine) -> list[Parameter]:
+        """What is set."""
+        return engine.saved()
+
+    def set_random(self, state: RankState) -> None:
+        """Sets the generators."""
+        random_state.restore(state.random)
+
+    def samples(self) -> int:
+        """Rows that were trained on."""
+        return self.manifest.samples
+
+
+def replay_alarms(training: "Training", state: RankState) -> None:
+    """Shows the alarms the steps that were made, so that they know what is usual, and gives those that were given."""
+    curves = state.curves
+    norms, rates = curves.get("grad_norm", []), curves.get("learning_rate", [])
+    updates = curves.get("update_norm", [math.nan] * len(norms))
+    for step, (norm, update, rate) in enumerate(zip(norms, updates, rates, strict=True), start=1):
+        training.alarms.look(step, norm, update, rate, rate)
+    training.alarms.given = dict(state.alarms)
