@@ -3,14 +3,21 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from harness.checkpoints.policy import Checkpoints
     from harness.layout import Layout
     from harness.marks import cards, hardware
     from harness.scenario import Scenario
 
-__all__ = ["Layout", "Scenario", "cards", "hardware"]
+__all__ = ["Checkpoints", "Layout", "Scenario", "cards", "hardware"]
 __version__ = "0.1.0"
 
-_HOMES = {"Layout": "layout", "Scenario": "scenario", "cards": "marks", "hardware": "marks"}
+_HOMES = {
+    "Checkpoints": "checkpoints.policy",
+    "Layout": "layout",
+    "Scenario": "scenario",
+    "cards": "marks",
+    "hardware": "marks",
+}
 
 
 def __getattr__(name: str) -> object:

@@ -72,9 +72,11 @@ def train(
     step: int | None = None
     problems: list[str] = []
     if resume is not None:
-        step, problems = _resumable(scenario, resume.resolve(), found, folder / FOLDER)
+        step, problems = _resumable(scenario, resume, found)
         if until is not None and until <= step:
             raise ScenarioError(f"until={until} and the checkpoint of step {step} disagree: it is past that")
+        if resume.resolve() != folder / FOLDER:
+            copy(resume, folder / FOLDER)
     Request(
         scenario=scenario.to_dict(),
         hardware=hardware,
@@ -104,15 +106,13 @@ def train(
     return run.model_copy(update={"resumed_from": step, "warnings": [*problems, *run.warnings]})
 
 
-def _resumable(scenario: Scenario, source: Path, data: Corpus, target: Path) -> tuple[int, list[str]]:
-    """The step to go on from, whose checkpoint then lies in the target, and what is wrong with newer ones."""
+def _resumable(scenario: Scenario, source: Path, data: Corpus) -> tuple[int, list[str]]:
+    """The step to go on from, and what is wrong with newer checkpoints."""
     manifest, problems = Store(source).newest()
     if manifest is None:
         told = "; ".join(problems) or "it holds none"
         raise CheckpointError(f"no whole checkpoint in {source.name!r}: {told}")
     check_resume(manifest, scenario, data.digest, len(data.train))
-    if source != target:
-        copy(source, target)
     return manifest.step, [f"{problem}; went on from step {manifest.step}" for problem in problems]
 
 

@@ -13,7 +13,7 @@ from mindspore.train import Callback, RunContext
 from harness.checkpoints.manifest import Manifest, RankPart
 from harness.checkpoints.state import RankState
 from harness.checkpoints.store import Store
-from harness.errors import CheckpointError
+from harness.errors import CheckpointError, ResultsError
 from harness.evaluation import Evaluation
 from harness.trainer import arrays, random_state
 from harness.trainer.parallel.explicit import Engine
@@ -68,12 +68,12 @@ class Saver(Callback):
                 manifest.reason = "alarm" if alarmed else "cadence"
                 self.complete(folder, manifest)
                 self.prune(step)
-        except OSError as error:
+        except (OSError, ResultsError) as error:
             steps = self.store.steps()
             kept = f"the newest complete one is of step {steps[-1]}" if steps else "there is none yet"
+            reason = error.strerror if isinstance(error, OSError) else str(error).partition(";")[0]
             raise CheckpointError(
-                f"the checkpoint of step {step} can't be written: {error.strerror or error}; {kept}; free the disk and "
-                "resume"
+                f"the checkpoint of step {step} can't be written: {reason}; {kept}; free the disk and resume"
             ) from None
         self.seconds.append(time.perf_counter() - start)
 

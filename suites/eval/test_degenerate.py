@@ -2,27 +2,14 @@
 
 import pytest
 
+from fixtures.judging import caught
 from fixtures.scenarios import PROSE, TEXT
 from fixtures.texts import phrase
 from harness import Scenario, hardware
-from harness.configuration import Configuration
 from harness.gate import Status
-from harness.gate.baseline import BaselineFile
-from harness.gate.checks import Gate
 
 VARIETY = {"distinct_2", "distinct_3", "repetition", "longest_repeat", "self_similarity"}
 """What tells a text that says something from one that says one thing again and again."""
-
-
-def caught(healthy, suspect, metrics):
-    """Metrics of a run that fall short of another's, the judgement that a baseline of the other would give."""
-    approving = Gate(None, Configuration(), "suites/eval/test_x.py::test_x[cpu]")
-    approving.check(healthy, only=metrics)
-    same = {"scenario_hash": suspect.description.hash, "environment": suspect.environment}
-    runs = {"run": approving.candidates["run"].model_copy(update=same)}
-    gate = Gate(BaselineFile(runs=runs), Configuration(), "suites/eval/test_x.py::test_x[cpu]")
-    verdicts = gate.check(suspect, only=metrics)
-    return {verdict.metric: verdict.status for verdict in verdicts if verdict.status is not Status.PASS}
 
 
 @hardware("cpu", "gpu", "ascend")

@@ -54,6 +54,7 @@ def test_idle_shares_are_those_of_the_formula(trainer, gate, schedule):
     assert fewer - more == pytest.approx(bubble_ratio(2, 8) - bubble_ratio(2, 16), abs=0.02)
 
 
+@pytest.mark.nightly
 @hardware("cpu", "gpu", "ascend")
 @cards(4)
 def test_more_micro_batches_shrink_the_bubble_of_four_stages(trainer):

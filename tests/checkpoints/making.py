@@ -1,0 +1,46 @@
+"""Small checkpoints, written as ranks write them."""
+
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save as serialize
+
+from harness import Checkpoints, Scenario
+from harness.checkpoints.manifest import Manifest
+from harness.checkpoints.store import Store
+from harness.evaluation import Evaluation
+
+SCENARIO = Scenario(steps=100)
+KEEP_ALL = Checkpoints(every=1, kept=1000)
+
+
+def save(store: Store, step: int, ranks: int = 1, policy: Checkpoints = KEEP_ALL, reason="cadence", nll=None):
+    """What a training does after an update: every rank writes, then the first completes and prunes."""
+    folder = store.begin(step)
+    for rank in range(ranks):
+        arrays = {"w": np.full(4, 1000 * rank + step, np.float32)}
+        part = store.add(
+            folder, rank, lambda path, a=arrays: path.write_bytes(serialize(a)), "safetensors", f'{{"step": {step}}}'
+        )
+        store.announce(folder, part)
+    manifest = Manifest(
+        scenario=SCENARIO.to_dict(),
+        mindspore="2.10.0",
+        data="text-0",
+        windows=50,
+        step=step,
+        samples=16 * step,
+        learning_rate=1e-3,
+        loss_scale=1.0,
+        reason=reason,
+        evaluation=None if nll is None else Evaluation(nll, 10, 5),
+        ranks=store.announced(folder, ranks),
+    )
+    store.complete(folder, manifest)
+    store.prune(policy)
+    return manifest
+
+
+def files(folder: Path):
+    """Of a checkpoint, in order."""
+    return sorted(path for path in folder.iterdir() if path.is_file())
