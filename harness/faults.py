@@ -26,7 +26,7 @@ FAULTS = {
     "kill_pruning": (2.0, "it dies while, after this step, an old checkpoint is being removed"),
     "kill_evaluating": (2.0, "the last rank dies while the checkpoint of this step is evaluated"),
     "kill_reporting": (1.0, "it dies before it reports"),
-    "kill_after": (5.0, "it dies this many seconds after its first step began, wherever it is"),
+    "kill_after": (1.0, "it dies this many seconds after its first step, wherever it is"),
     "dropped_moments": (1.0, "a resumed training begins with moments of zero"),
     "reset_rate": (1.0, "a resumed training begins with the first step's learning rate"),
     "replayed_data": (1.0, "a resumed training sees this many batches again"),

@@ -33,14 +33,14 @@ class _Death(Callback):
 
 
 class _Clock(Callback):
-    """Dies some seconds after the first step began, wherever the process is then."""
+    """Dies some seconds after the first step, which compiles, wherever the process is then."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
         self.seconds = seconds
         self.timer: threading.Timer | None = None
 
-    def on_train_step_begin(self, run_context: RunContext) -> None:
+    def on_train_step_end(self, run_context: RunContext) -> None:
         if self.timer is None:
             self.timer = threading.Timer(self.seconds, die)
             self.timer.daemon = True
@@ -123,7 +123,7 @@ def kill_reporting(amount: float, training: "Training") -> None:
 
 
 def kill_after(amount: float, training: "Training") -> None:
-    """After so many seconds."""
+    """So many seconds after its first step."""
     if _is_last(training):
         training.callbacks.insert(0, _Clock(amount))
 

@@ -132,7 +132,7 @@ def test_hidden_random_state_is_told(tmp_path):
 def test_death_by_the_clock_leaves_something_to_go_on_from(tmp_path):
     scenario = SCENARIO.replace(steps=400, checkpoints=Checkpoints(every=1, kept=2))
     with pytest.raises(LaunchError, match="was killed by SIGKILL"):
-        train(scenario, "cpu", CODE, tmp_path, 120.0, Fault("kill_after", 5.0))
+        train(scenario, "cpu", CODE, tmp_path, 120.0, Fault("kill_after", 1.0))
     manifest, problems = Store(tmp_path / FOLDER).newest()
     assert manifest.step > 1
     assert problems == []
