@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 from pydantic import BaseModel, ConfigDict
@@ -52,7 +51,6 @@ class Request(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    scenario: dict[str, Any]
     root: str
     hardware: str
     checkpoint: str
@@ -120,7 +118,6 @@ def examine(folder: Path, asked: Examination, code: Code, results: Path | None =
         if tasks:
             _run(
                 Request(
-                    scenario=manifest.scenario,
                     root=str(code.root.resolve()),
                     hardware=asked.hardware,
                     checkpoint=str(folder.resolve()),

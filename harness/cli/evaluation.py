@@ -73,6 +73,26 @@ def watch(
         time.sleep(every)
 
 
+@app.command("lm-eval")
+def lm_eval(
+    checkpoint: Annotated[Path, typer.Argument(help="Folder of a complete checkpoint.")],
+    tasks: Annotated[list[str], typer.Argument(help="Task files of ours (….jsonl), or names of its tasks.")],
+    shots: Shots = 0,
+    include: Annotated[Path | None, typer.Option("--include", help="Folder of further tasks for it (YAML).")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="Samples of each task.")] = None,
+    hardware: Hardware = "cpu",
+) -> None:
+    """Have lm-evaluation-harness ask a checkpoint (needs the extra lm-eval)."""
+    from harness.devices import check_hardware
+    from harness.launch.code import Code
+    from harness.lm_evaluation import Asked, evaluate
+    from harness.report.evaluation import outside_table
+    from harness.report.terminal import WIDE
+
+    asked = Asked(tasks, shots, include, limit, check_hardware(hardware))
+    Console(highlight=False, width=WIDE).print(outside_table(evaluate(checkpoint, asked, Code(Path.cwd()))))
+
+
 @app.command()
 def table(
     logs: Annotated[list[Path], typer.Argument(help="Logs, or folders of checkpoints; first the base.")],

@@ -10,6 +10,8 @@ from rich.table import Table
 from harness.tasks.log import Setting
 from harness.tasks.summary import Score
 
+ERROR = "_stderr"
+
 
 def score_table(scores: Mapping[Setting, Score]) -> Table:
     """Compares checkpoints; those after the first say with ↑ or ↓ that they differ from it by more than two errors.
@@ -37,6 +39,19 @@ def score_table(scores: Mapping[Setting, Score]) -> Table:
         title = _title(setting)
         title += f", file {setting.file[:8]}" if titles[title] > 1 else ""
         table.add_row(escape(title), most.name, str(most.samples), *cells)
+    return table
+
+
+def outside_table(found: Mapping[str, Mapping[str, float]]) -> Table:
+    """What another tool measured: a row a task and metric, with its standard error where it gives one."""
+    table = Table("task", "metric", "value", box=None)
+    for task, metrics in found.items():
+        for name, value in metrics.items():
+            if name.endswith(ERROR):
+                continue
+            error = metrics.get(name + ERROR)
+            text = f"{value:.3f}" if error is None else f"{value:.3f} ± {error:.3f}"
+            table.add_row(escape(task), escape(name), text)
     return table
 
 

@@ -11,6 +11,7 @@ from mindspore import Tensor, nn, ops
 
 from harness.checkpoints.manifest import read_manifest
 from harness.corpus import Tokens
+from harness.decoding import Decoding
 from harness.errors import HarnessError, TaskError
 from harness.examination import REQUEST, Request
 from harness.scenario import Scenario
@@ -94,7 +95,8 @@ class Examiner:
             ending = as_tokens(sample.solution)
             ((nll, hits),) = self.score([(prompt, ending)])
             return result.model_copy(update={"correct": hits == len(ending), "nll": (nll,)})
-        output, truncated = self.write(prompt, task.header.tokens, task.header.stop, setting)
+        stops = [task.header.stop] if task.header.stop else []
+        output, truncated = self.write(prompt, task.header.tokens, stops, setting.decoding, setting.seed)
         correct = output.strip() == sample.solution.strip() if kind == "exact" else None
         return result.model_copy(update={"correct": correct, "output": output, "truncated": truncated})
 
@@ -113,19 +115,20 @@ class Examiner:
             found += [(float(n), int(h)) for n, h in zip(nll.asnumpy(), hits.asnumpy(), strict=True)][: len(own)]
         return found
 
-    def write(self, prompt: Tokens, most: int, stop: str, setting: Setting) -> tuple[str, bool]:
-        """Continues a prompt to the stop, for ``most`` tokens, or to the end of the context.
+    def write(self, prompt: Tokens, most: int, stops: Sequence[str], decoding: Decoding, seed: int) -> tuple[str, bool]:
+        """Continues a prompt to a stop, for ``most`` tokens, or to the end of the context.
 
         Returns:
-            What was written, without the stop, and whether the stop was missing.
+            What was written, without the stop, and whether a stop was missing.
         """
-        written, end = bytearray(), stop.encode()
+        written, ends = bytearray(), [stop.encode() for stop in stops]
         length = min(most, self.sequence - len(prompt) + 1)
-        draws = np.random.Generator(np.random.PCG64([setting.seed, 2])).random((length, 1))
-        for (token,) in self.writer.write(prompt[None], draws, setting.decoding.choose):
+        draws = np.random.Generator(np.random.PCG64([seed, 2])).random((length, 1))
+        for (token,) in self.writer.write(prompt[None], draws, decoding.choose):
             written.append(min(255, int(token)))
-            if end and written.endswith(end):
-                return bytes(written[: -len(end)]).decode("utf-8", "replace"), False
+            for end in ends:
+                if written.endswith(end):
+                    return bytes(written[: -len(end)]).decode("utf-8", "replace"), False
         return bytes(written).decode("utf-8", "replace"), True
 
 
@@ -138,18 +141,32 @@ def results(examiner: Examiner, request: Request) -> Iterator[Result]:
             yield examiner.ask(task, wanted[name], asked.setting)
 
 
+def prepared(checkpoint: Path, root: str, hardware: str) -> Examiner:
+    """Asks the model of a checkpoint, which was found whole.
+
+    Args:
+        checkpoint: its folder.
+        root: folder of the user's modules.
+        hardware: ``cpu``, ``gpu`` or ``ascend``.
+
+    Raises:
+        CheckpointError: it is of another model.
+    """
+    sys.path.insert(0, root)
+    manifest = read_manifest(checkpoint)
+    scenario = Scenario.from_dict(manifest.scenario)
+    ms.set_context(mode=ms.GRAPH_MODE)
+    ms.set_device(DEVICE_TARGETS[hardware])
+    ms.set_seed(scenario.seed)
+    model = build_model(scenario.replace(recompute="none"))
+    give_all(model, gathered(checkpoint, manifest))
+    return Examiner(model, scenario.sequence)
+
+
 def main(folder: Path) -> None:
     """Does what the request in a folder asks for."""
     request = Request.model_validate_json((folder / REQUEST).read_text(encoding="utf-8"))
-    sys.path.insert(0, request.root)
-    scenario = Scenario.from_dict(request.scenario)
-    ms.set_context(mode=ms.GRAPH_MODE)
-    ms.set_device(DEVICE_TARGETS[request.hardware])
-    ms.set_seed(scenario.seed)
-    model = build_model(scenario.replace(recompute="none"))
-    folder = Path(request.checkpoint)
-    give_all(model, gathered(folder, read_manifest(folder)))
-    examiner = Examiner(model, scenario.sequence)
+    examiner = prepared(Path(request.checkpoint), request.root, request.hardware)
     for asked in request.tasks:
         task = asked.load()
         wanted = [sample for sample in task.samples if sample.id in asked.missing]

@@ -23,12 +23,12 @@ def fault(draw: random.Random, done: int) -> str:
 @pytest.mark.nightly
 @hardware("cpu", "gpu", "ascend")
 def test_fifty_random_deaths_end_in_the_same_parameters(trainer):
-    """Feature: a training of 800 updates that saves after each, killed fifty times at random moments, each time resumed.
+    """Feature: a training of 800 updates that saves after each; killed fifty times at random moments, and resumed.
 
     Expectation: no sample is lost or seen twice, no step's number differs, parameters are equal in every bit.
     """
     whole = trainer.run(LONG, deadline=600)
-    draw, left, resumed_from = random.Random(20_261_130), None, []
+    draw, left, resumed_from = random.Random(20_261_130), None, []  # noqa: S311
     for _ in range(DEATHS):
         with pytest.raises(LaunchError, match="was killed by SIGKILL"):
             trainer.run(LONG, resume=left, fault=fault(draw, max(resumed_from, default=0)), deadline=600)
