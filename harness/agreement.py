@@ -87,6 +87,11 @@ def _check_checkpoints(scenario: "Scenario") -> None:
             f"checkpoints.every={asked.every} and steps={scenario.steps} disagree: use at most {scenario.steps}, which "
             "saves once, at the end"
         )
+    if scenario.guard.policy and scenario.engine != "explicit":
+        raise ScenarioError(
+            f"guard.policy={scenario.guard.policy!r} and engine={scenario.engine!r} disagree: only engine='explicit' "
+            "looks before it updates"
+        )
     if asked.best and not (asked.every and scenario.eval_sequences):
         raise ScenarioError(
             f"checkpoints.best={asked.best!r}, checkpoints.every={asked.every} and "

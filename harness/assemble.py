@@ -56,10 +56,13 @@ def assemble(
     saved = [max(times) for times in zip(*(report.checkpoint_seconds for report in reports), strict=True)]
     if saved:
         values.add("checkpoint_time", lambda: statistics.median(saved))
-        values.add("checkpoint_share", lambda: saving(saved, seconds, scenario.checkpoints.every))
+        if scenario.checkpoints.every:
+            values.add("checkpoint_share", lambda: saving(saved, seconds, scenario.checkpoints.every))
     if any(report.data_seconds for report in reports):
         values.add("data_wait", lambda: waiting(reports))
     _text(values, scenario, first)
+    if scenario.guard.policy:
+        values.add("skipped_updates", lambda: len(first.skipped))
     if any(report.held for report in reports):
         values.add("parameters", lambda: sum({(h.name, h.shard): h.size for r in reports for h in r.held}.values()))
     peaks = [report.peak_memory for report in reports]

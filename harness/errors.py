@@ -17,6 +17,10 @@ class CheckpointError(HarnessError):
     """A checkpoint that can't be written, is not whole, or is another's."""
 
 
+class TrainingStopped(HarnessError):
+    """The guard ended a training."""
+
+
 class LaunchError(HarnessError):
     """Ranks that could not be started, failed, or did not finish in time."""
 

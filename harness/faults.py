@@ -31,11 +31,14 @@ FAULTS = {
     "reset_rate": (1.0, "a resumed training begins with the first step's learning rate"),
     "replayed_data": (1.0, "a resumed training sees this many batches again"),
     "skipped_data": (1.0, "a resumed training leaves this many batches out"),
+    "bad_batch": (10.0, "the rows of this step are bytes of no text"),
+    "exploding_gradient": (10.0, "at this step one parameter's gradient is a million times as large"),
     "lost_random_state": (1.0, "a resumed training draws other random numbers"),
 }
 """Name → default amount, and what the amount does."""
 
-_OF_STEPS = {"nan", *(name for name in FAULTS if name.startswith("kill_"))} - {"kill_reporting", "kill_after"}
+_KILLS = {name for name in FAULTS if name.startswith("kill_")}
+_OF_STEPS = {"nan", "bad_batch", "exploding_gradient"} | _KILLS - {"kill_reporting", "kill_after"}
 _OF_RESUMED = {"dropped_moments", "reset_rate", "replayed_data", "skipped_data", "lost_random_state"}
 _TEXT = re.compile(r"(\w+)(?:=(\S+))?")
 

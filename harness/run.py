@@ -85,6 +85,9 @@ class RankReport(BaseModel):
     data: str
     """Digest of the corpus."""
 
+    skipped: list[int] = Field(default_factory=list)
+    """Steps whose update the guard left out."""
+
     held: list[Held]
     """Parameters after training."""
 

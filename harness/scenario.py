@@ -14,6 +14,7 @@ from harness.agreement import check_agreement
 from harness.checkpoints.policy import Checkpoints
 from harness.decoding import Decoding
 from harness.errors import ScenarioError
+from harness.guard import Guard
 from harness.layout import Layout
 from harness.models import PRESETS, sizes_of
 
@@ -200,6 +201,9 @@ class Scenario:
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     """When the training saves itself, in its run's folder, and what of that is kept."""
 
+    guard: Guard = field(default_factory=Guard)
+    """What is done about a loss or gradient norm that is none, or far from what it was."""
+
     profiled_steps: int = 0
     """Steps after the warm-up under MindSpore's profiler, which counts operators and slows them; 0 profiles none."""
 
@@ -305,7 +309,7 @@ class Scenario:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
-        return {**self._shallow(), **{name: getattr(self, name).to_dict() for name in _PARTS}}
+        return self._shallow() | {name: getattr(self, name).to_dict() for name in _PARTS}
 
     @classmethod
     def from_dict(cls, content: dict[str, Any]) -> "Scenario":
@@ -333,7 +337,7 @@ class Scenario:
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
 
 
-_PARTS: dict[str, Any] = {"layout": Layout, "checkpoints": Checkpoints}
+_PARTS: dict[str, Any] = {"layout": Layout, "checkpoints": Checkpoints, "guard": Guard}
 """Fields that have fields of their own."""
 
 

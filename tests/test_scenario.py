@@ -65,6 +65,7 @@ def test_defaults_are_pinned():
         "quick_sequences": 0,
         "profiled_steps": 0,
         "checkpoints": {"every": 0, "kept": 5, "best": "", "format": "safetensors"},
+        "guard": {"policy": "", "consecutive": 3, "window": 20, "deviations": 15.0},
         "masking": 0.0,
         "bad_records": "fail",
         "shuffle_sentences": False,

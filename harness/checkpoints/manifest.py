@@ -51,6 +51,9 @@ class RankPart(BaseModel):
 
     shard: int = 0
     shards: int = 1
+    finite: bool
+    """Whether all its arrays are numbers."""
+
     cut: dict[str, int] = Field(default_factory=dict)
     """Arrays of which it holds one of ``shards`` parts → the axis that they are cut along."""
 

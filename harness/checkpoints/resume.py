@@ -31,6 +31,7 @@ FREE = {
     "top_p",
     "profiled_steps",
     "checkpoints",
+    "guard",
 }
 """Fields that say how a training is run or looked at, not what is learned; and the batch, since the place in the data
 is counted in samples."""

@@ -33,4 +33,7 @@ class RankState(BaseModel):
     samplings: list[list[list[int]]] = Field(default_factory=list)
     warnings: list[str] = Field(default_factory=list)
     alarms: dict[str, str] = Field(default_factory=dict)
+    skipped: list[int] = Field(default_factory=list)
+    """Steps whose update the guard left out."""
+
     random: RandomState

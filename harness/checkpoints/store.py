@@ -58,13 +58,17 @@ class Store:
         return manifest
 
     def newest(self) -> tuple[Manifest | None, list[str]]:
-        """The newest whole checkpoint, and what is wrong with those that are newer."""
+        """The newest checkpoint that is whole and finite, and what is wrong with those that are newer."""
         problems: list[str] = []
         for step in reversed(self.steps()):
             try:
-                return self.read(step), problems
+                manifest = self.read(step)
             except CheckpointError as error:
                 problems.append(str(error))
+                continue
+            if all(part.finite for part in manifest.ranks):
+                return manifest, problems
+            problems.append(f"{name(step)}: not all of its arrays are finite; it is evidence, not to be resumed")
         return None, problems
 
     @contextmanager
@@ -98,20 +102,20 @@ class Store:
         part.mkdir(exist_ok=True)
         return part
 
-    def add(self, folder: Path, rank: int, save: Callable[[Path], None], suffix: str, state: str) -> RankPart:
+    def add(self, folder: Path, rank: int, save: Callable[[Path], bool], suffix: str, state: str) -> RankPart:
         """Writes a rank's part; it counts once ``announce`` was called.
 
         Args:
             folder: that ``begin`` gave.
             rank: whose.
-            save: writes the arrays into a file.
+            save: writes the arrays into a file, and says whether all are finite.
             suffix: of that file.
             state: everything else.
         """
         arrays, rest = folder / f"rank-{rank}.{suffix}", folder / f"rank-{rank}.json"
-        save(arrays)
+        finite = save(arrays)
         rest.write_text(state, encoding="utf-8")
-        return RankPart(rank=rank, arrays=File.of(arrays), state=File.of(rest))
+        return RankPart(rank=rank, arrays=File.of(arrays), state=File.of(rest), finite=finite)
 
     def announce(self, folder: Path, part: RankPart) -> None:
         """Tells the first rank that a rank's part is on the disk."""
@@ -148,7 +152,7 @@ class Store:
         _sync(self.folder)
 
     def prune(self, policy: Checkpoints) -> None:
-        """Removes what the policy does not keep, once the newest is known to be whole."""
+        """Removes what the policy does not keep; never the newest that can be gone on from."""
         manifests = {}
         for step in self.steps():
             try:
@@ -159,11 +163,12 @@ class Store:
         alarmed = [step for step, manifest in manifests.items() if manifest.reason == "alarm"]
         evaluations = {step: found.evaluation for step, found in manifests.items() if found.evaluation}
         old = superfluous(self.steps(), policy.kept, alarmed, best_of(evaluations, policy.best))
-        if not old:
+        usable, _ = self.newest() if old else (None, [])
+        if usable is None:
             return
-        self.read(self.steps()[-1])
         for step in old:
-            self._remove(self.path(step))
+            if step != usable.step:
+                self._remove(self.path(step))
 
     def _remove(self, place: Path) -> None:
         gone = place.with_name(place.name + _GONE)

@@ -17,11 +17,11 @@ from harness.environment import Host, machine_key
 from harness.errors import CheckpointError, LaunchError, ScenarioError
 from harness.faults import Fault
 from harness.files import tail
-from harness.launch import local, msrun
+from harness.launch import local, msrun, spikes
 from harness.launch.code import Code
 from harness.launch.rank import CORES
 from harness.launch.request import Request, report_file
-from harness.launch.supervise import Job, Progress, supervise
+from harness.launch.supervise import Job, Progress, RankFailure, supervise
 from harness.models import sizes_of
 from harness.run import RankReport, Run
 from harness.scenario import Scenario
@@ -92,7 +92,13 @@ def train(
     if binding == "core":
         environment[CORES] = ";".join(",".join(map(str, own)) for own in plan(scenario.layout, numa_nodes()))
     with launcher(ranks, folder, program) as command:
-        supervise(Job(command, ranks, folder, environment, deadline), progress)
+        try:
+            supervise(Job(command, ranks, folder, environment, deadline), progress)
+        except RankFailure as error:
+            explained = "\n".join(spikes.explain(folder))
+            if explained:
+                raise RankFailure(f"{error}\n{explained}", error.timed_out) from None
+            raise
     reports = [_report(folder, rank, scenario, hardware) for rank in range(ranks)]
     for report in reports:
         if report.source and not code.may_run(Path(report.source)):
@@ -103,7 +109,9 @@ def train(
     cores = len(os.sched_getaffinity(0))
     host = Host(hardware, platform.machine(), machine, cores, driver, device_processes, binding)
     run = assemble(scenario, host, reports, str(fault) if fault else None)
-    return run.model_copy(update={"resumed_from": step, "warnings": [*problems, *run.warnings]})
+    return run.model_copy(
+        update={"resumed_from": step, "warnings": [*problems, *run.warnings, *spikes.explain(folder)]}
+    )
 
 
 def _resumable(scenario: Scenario, source: Path, data: Corpus) -> tuple[int, list[str]]:

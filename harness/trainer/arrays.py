@@ -18,22 +18,21 @@ from harness.trainer.optimizer import subject
 Arrays = Mapping[str, npt.NDArray[np.generic]]
 
 
-def save(parameters: Sequence[Parameter], path: Path, kind: Format) -> None:
-    """Writes parameters by their names.
+def save(parameters: Sequence[Parameter], path: Path, kind: Format) -> bool:
+    """Writes parameters by their names, and says whether all are finite.
 
     Raises:
         OSError: they can't be written.
     """
-    if kind == "ckpt":
-        try:
-            ms.save_checkpoint([{"name": p.name, "data": p} for p in parameters], str(path))
-        except (RuntimeError, ValueError) as error:
-            raise OSError(None, str(error).strip().splitlines()[0]) from None
-        return
+    arrays = {p.name: np.ascontiguousarray(p.asnumpy()) for p in parameters}
     try:
-        save_file({p.name: np.ascontiguousarray(p.asnumpy()) for p in parameters}, path)
-    except SafetensorError as error:
-        raise OSError(None, str(error)) from None
+        if kind == "ckpt":
+            ms.save_checkpoint([{"name": p.name, "data": p} for p in parameters], str(path))
+        else:
+            save_file(arrays, path)
+    except (SafetensorError, RuntimeError, ValueError) as error:
+        raise OSError(None, str(error).strip().splitlines()[0]) from None
+    return all(bool(np.isfinite(array).all()) for array in arrays.values())
 
 
 def load(path: Path) -> Arrays:

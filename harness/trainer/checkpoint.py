@@ -88,6 +88,7 @@ class Saver(Callback):
             samplings=training.samplings,
             warnings=training.warnings,
             alarms=training.alarms.given,
+            skipped=training.skipped,
             random=random_state.capture(),
         )
         part = self.store.add(
@@ -176,11 +177,14 @@ class Restored:
         return self.manifest.samples
 
 
-def replay_alarms(training: "Training", state: RankState) -> None:
-    """Shows the alarms the steps that were made, so that they know what is usual, and gives those that were given."""
+def replay(training: "Training", state: RankState) -> None:
+    """Shows alarms and guard the steps that were made, so that they know what is usual; what was given stays given."""
     curves = state.curves
     norms, rates = curves.get("grad_norm", []), curves.get("learning_rate", [])
     updates = curves.get("update_norm", [math.nan] * len(norms))
     for step, (norm, update, rate) in enumerate(zip(norms, updates, rates, strict=True), start=1):
-        training.alarms.look(step, norm, update, rate, rate)
+        training.alarms.look(step, norm, None if step in state.skipped else update, rate, rate)
     training.alarms.given = dict(state.alarms)
+    if training.sentry:
+        for step, (loss, norm) in enumerate(zip(curves["loss"], norms, strict=True), start=1):
+            training.sentry.watch.look(step, loss, norm)

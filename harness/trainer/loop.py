@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import mindspore as ms
+import numpy as np
+import numpy.typing as npt
 from mindspore import Tensor, nn
 from mindspore.dataset import Dataset
 from mindspore.train import Callback
@@ -26,7 +28,7 @@ from harness.models import sizes_of
 from harness.run import MOST_VALUES, Load, RankReport, spacing
 from harness.scenario import Scenario
 from harness.trainer.auto.engine import AutoEngine
-from harness.trainer.checkpoint import Restored, Saver, replay_alarms
+from harness.trainer.checkpoint import Restored, Saver, replay
 from harness.trainer.data import passes
 from harness.trainer.evaluate import Evaluator, Score
 from harness.trainer.generate import Choose, Writer
@@ -48,6 +50,7 @@ from harness.trainer.parallel.groups import Groups
 from harness.trainer.profiler import StepProfiler
 from harness.trainer.random_state import hidden
 from harness.trainer.resolve import user_function
+from harness.trainer.sentry import Sentry
 
 TROUBLE = 1.05
 """Times the best perplexity of a few sequences beyond which all of them are evaluated at once."""
@@ -89,8 +92,11 @@ class Training:
         # Every rank evaluates, so that none waits inside a timed step for one that does.
         self.evaluator = self._evaluator(scenario.eval_sequences) if scenario.eval_sequences else None
         self.alarms = Alarms()
+        self.skipped: list[int] = []
+        """Steps whose update the guard left out."""
+
         self.callbacks.append(
-            AlarmMonitor(self.alarms, lambda step: learning_rate(scenario, step), self.engine.outputs)
+            AlarmMonitor(self.alarms, lambda step: learning_rate(scenario, step), self.skipped, self.engine.outputs)
         )
         self._evaluated: tuple[int, Evaluation] | None = None
         self.quick = self._evaluator(scenario.quick_sequences) if scenario.quick_sequences else self.evaluator
@@ -102,6 +108,13 @@ class Training:
             self.callbacks.append(self.profiler)
         if scenario.steps >= MOST_VALUES:
             self.callbacks.append(self.host_memory)
+        self.positions: npt.NDArray[np.int64] = np.empty(0, np.int64)
+        """In the training split, of the rows that this rank trains on now."""
+
+        self.sentry: Sentry | None = None
+        if scenario.guard.policy:
+            assert isinstance(self.engine, Engine)
+            self.sentry = self.engine.step.sentry = Sentry(self, self.engine, folder)
         self.store = Store(folder / FOLDER)
         self.saver = Saver(self, self.store, self.last)
         self.restored = Restored(self, self.store, request.resume) if request.resume else None
@@ -180,8 +193,9 @@ class Training:
         self.engine.step.tokens_seen = int(told["tokens_seen"][-1])
         self.evaluations[:], self.samplings[:] = state.evaluations, state.samplings
         self.saver.evaluations[:] = state.checkpoint_evaluations
+        self.skipped[:] = state.skipped
         self.warnings = list(dict.fromkeys([*state.warnings, *self.warnings]))
-        replay_alarms(self, state)
+        replay(self, state)
 
     def all_curves(self) -> dict[str, list[float]]:
         """One value a step of everything that has one."""
@@ -193,8 +207,8 @@ class Training:
         Raises:
             CheckpointError: another training saves into its folder, or what it is to go on from is not whole.
         """
-        saves = self.scenario.checkpoints.every > 0 and self.rank == 0
-        with self.store.owned() if saves else nullcontext():
+        saves = self.scenario.checkpoints.every > 0 or self.sentry is not None
+        with self.store.owned() if saves and self.rank == 0 else nullcontext():
             if self.restored:
                 self.restored.apply()
             return self._train()
@@ -210,8 +224,8 @@ class Training:
         datasets = self.passes(scenario, self.corpus.train, own)
         meter = LoadMeter()
         monitors = Monitors(self.callbacks, scenario.steps)
-        for rows, (windows,) in zip(order, self.waited_for(datasets), strict=True):
-            step = self.done + 1
+        for rows, positions, (windows,) in zip(order, own, self.waited_for(datasets), strict=True):
+            step, self.positions = self.done + 1, positions
             monitors.begin_step(step)
             rate = self.rate(step)
             outputs = (*self.step(windows, rate, step), rate)
@@ -257,6 +271,7 @@ class Training:
             scenario_hash=self.scenario.hash,
             mindspore=ms.__version__,
             data=self.corpus.digest,
+            skipped=self.skipped,
             held=self.engine.held(),
             collectives=[(found.kind, found.size) for found in self.engine.traffic()],
             events=self.engine.recorder.events if self.scenario.layout.world_size > 1 else [],

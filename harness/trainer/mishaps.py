@@ -3,11 +3,12 @@
 import os
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mindspore import Parameter
+import numpy as np
+from mindspore import Parameter, Tensor
 from mindspore.train import Callback, RunContext
 
 from harness.trainer.parallel.explicit import Engine
@@ -159,6 +160,35 @@ def lost_random_state(amount: float, training: "Training") -> None:
         training.restored.set_random = lambda state: None  # type: ignore[method-assign]
 
 
+def bad_batch(amount: float, training: "Training") -> None:
+    """A batch of bytes that are no text."""
+    healthy = training.waited_for
+
+    def spoiled(datasets: Any) -> Iterator[Any]:
+        for (windows,) in healthy(datasets):
+            if training.done + 1 == int(amount):
+                rows = np.random.default_rng(0).integers(128, 256, windows.shape, np.int32)
+                windows = Tensor(rows)
+            yield (windows,)
+
+    training.waited_for = spoiled  # type: ignore[method-assign]
+
+
+def exploding_gradient(amount: float, training: "Training") -> None:
+    """The gradient of a parameter in the middle is a million times as large."""
+    step = training.step
+    assert isinstance(step, TrainStep)
+    healthy, middle = step.gradients, len(training.engine.parameters) // 2
+
+    def gradients(windows: Any) -> tuple[Tensor, ...]:
+        found = list(healthy(windows))
+        if training.done + 1 == int(amount):
+            found[2 + middle] = found[2 + middle] * 1e6
+        return tuple(found)
+
+    step.gradients = gradients  # type: ignore[assignment]
+
+
 MISHAPS: dict[str, Callable[[float, "Training"], None]] = {
     **{
         kill.__name__: kill
@@ -175,6 +205,8 @@ MISHAPS: dict[str, Callable[[float, "Training"], None]] = {
             dropped_moments,
             reset_rate,
             lost_random_state,
+            bad_batch,
+            exploding_gradient,
         )
     },
     "replayed_data": partial(_moved, -1),

@@ -1,7 +1,7 @@
 """Monitors: MindSpore callbacks that our loop drives, and that can be hung into ``Model.train`` as well."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -97,16 +97,23 @@ class Every(Callback):
 class AlarmMonitor(Callback):
     """Shows each step's outputs to the alarms."""
 
-    def __init__(self, alarms: Alarms, scheduled: Callable[[int], float], names: Sequence[str] = OUTPUTS) -> None:
+    def __init__(
+        self,
+        alarms: Alarms,
+        scheduled: Callable[[int], float],
+        skipped: Container[int] = (),
+        names: Sequence[str] = OUTPUTS,
+    ) -> None:
         """Takes the alarms.
 
         Args:
             alarms: look at norms and rates.
             scheduled: the learning rate that a step should have.
+            skipped: steps without an update.
             names: of what a step returns.
         """
         super().__init__()
-        self.alarms, self.scheduled, self.names = alarms, scheduled, names
+        self.alarms, self.scheduled, self.skipped, self.names = alarms, scheduled, skipped, names
 
     def on_train_step_end(self, run_context: RunContext) -> None:
         """Looks, where the step returned all that was named."""
@@ -115,7 +122,8 @@ class AlarmMonitor(Callback):
         if isinstance(outputs, tuple) and len(outputs) == len(self.names):
             values = {name: _number(value) for name, value in zip(self.names, outputs, strict=True)}
             step, rate = context.cur_step_num, values["learning_rate"]
-            self.alarms.look(step, values["grad_norm"], values.get("update_norm"), rate, self.scheduled(step))
+            update = None if step in self.skipped else values.get("update_norm")
+            self.alarms.look(step, values["grad_norm"], update, rate, self.scheduled(step))
 
 
 class ProgressMonitor(Callback):

@@ -1,10 +1,11 @@
 """One training step: gradients of each part, reduction over ranks, clipping, and the update."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import mindspore as ms
 import numpy as np
+import numpy.typing as npt
 from mindspore import Tensor, nn, ops
 
 from harness.corpus import Tokens
@@ -88,7 +89,34 @@ class Add(nn.Cell):
         return tuple([both[i] + both[self.items + i] for i in range(self.items)])
 
 
-class Update(nn.Cell):
+class Measure(nn.Cell):
+    """Mean loss and global gradient norm of what was reduced over the replicas, before anything is updated."""
+
+    def __init__(self, agree: nn.Cell | None, scale: float, shares: Sequence[float], voice: float) -> None:
+        """As ``Update``."""
+        super().__init__(auto_prefix=False)
+        self.agree = agree
+        self.scale = scale
+        self.shares = as_shares(shares, len(shares))
+        self.voice = voice
+
+    def construct(self, *sums: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Sums over the replicas → mean loss, global gradient norm, tokens, (gradients,) norms of this rank's own."""
+        own = ops.stack([sum_of_squares(gradient) for gradient in sums[2:]])
+        loss, norm, tokens, mean = self.agreed(sums[0], sums[1], ops.reduce_sum(own * self.shares))
+        return loss, norm, tokens, ops.sqrt(own) * mean
+
+    def agreed(self, nll: Tensor, tokens: Tensor, squares: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Sums of this rank → mean loss, global norm, tokens, and the factor that makes a mean of a gradient's sum."""
+        if self.agree is not None:
+            agreed = self.agree(ops.stack([nll * self.voice, tokens * self.voice, squares]))
+            nll, tokens, squares = agreed[0], agreed[1], agreed[2]
+        weight = ops.maximum(tokens, 1.0)
+        mean = 1.0 / (weight * self.scale)
+        return nll / weight, ops.sqrt(squares) * mean, tokens, mean
+
+
+class Update(Measure):
     """Clips what was reduced over the replicas, then updates: the norm is that of the whole batch's gradient."""
 
     def __init__(
@@ -110,31 +138,22 @@ class Update(nn.Cell):
             shares: how much each gradient of this rank counts in the norm; 1 by default.
             voice: 1 on the ranks whose loss and token count are counted, 0 on those that only repeat them.
         """
-        super().__init__(auto_prefix=False)
+        super().__init__(agree, scale, [1.0] * len(optimizer.parameters) if shares is None else shares, voice)
         self.optimizer = optimizer
-        self.agree = agree
         self.clip_norm = clip_norm
-        self.scale = scale
-        self.shares = as_shares(shares, len(optimizer.parameters))
-        self.voice = voice
 
     def construct(self, rate: Tensor, step: Tensor, *sums: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Sums over the replicas (loss, tokens, gradients) → mean loss, global gradient norm, update norm, tokens."""
-        nll, tokens, gradients = sums[0], sums[1], sums[2:]
+        gradients = sums[2:]
         squares = ops.reduce_sum(ops.stack([sum_of_squares(gradient) for gradient in gradients]) * self.shares)
-        if self.agree is not None:
-            agreed = self.agree(ops.stack([nll * self.voice, tokens * self.voice, squares]))
-            nll, tokens, squares = agreed[0], agreed[1], agreed[2]
-        weight = ops.maximum(tokens, 1.0)
-        mean = 1.0 / (weight * self.scale)
-        norm = ops.sqrt(squares) * mean
+        loss, norm, tokens, mean = self.agreed(sums[0], sums[1], squares)
         factor = mean
         if self.clip_norm is not None:
             factor = mean * ops.minimum(self.clip_norm / (norm + 1e-6), 1.0)
         moved = self.optimizer(rate, step, factor, gradients)
         if self.agree is not None:
             moved = self.agree(moved.reshape(1)).reshape(())
-        return nll / weight, norm, ops.sqrt(moved), tokens
+        return loss, norm, ops.sqrt(moved), tokens
 
 
 class ComputesGradients(Protocol):
@@ -145,6 +164,10 @@ class ComputesGradients(Protocol):
 
     def set_train(self, mode: bool = True) -> object:
         """As a Cell's."""
+
+
+Sentry = Callable[[int, float, float, Tensor, npt.NDArray[np.float32]], bool]
+"""Step, loss, global norm, this rank's windows and the norms of its gradients → whether the update may be made."""
 
 
 class TrainStep:
@@ -175,6 +198,10 @@ class TrainStep:
         self.tokens_seen = 0
         """That counted in all steps so far, over all ranks."""
 
+        self.sentry: Sentry | None = None
+        """Asked before each update whether it may be made; nobody by default."""
+
+        self.measure = Measure(update.agree, update.scale, update.shares.asnumpy().tolist(), update.voice)
         self.nothing = Tensor(np.zeros(1, np.float32))
         self.add = Add(len(update.optimizer.parameters) + 2)
         for piece in (gradients, *self.reductions, self.add, update):
@@ -197,6 +224,12 @@ class TrainStep:
         if self.update.agree is not None:
             with self.recorder.span("wait", "for the slowest"):
                 self.update.agree(self.nothing).asnumpy()
+        if self.sentry is not None:
+            measured = [value.asnumpy() for value in self.measure(*sums)]
+            loss, norm, tokens = (float(value) for value in measured[:3])
+            if not self.sentry(step, loss, norm, windows, measured[3]):
+                self.tokens_seen += int(tokens)
+                return loss, norm, 0.0
         with self.recorder.span("compute", "update"):
             values = self.update(Tensor(rate, ms.float32), Tensor(step, ms.float32), *sums)
             loss, norm, update_norm, tokens = (float(value.asnumpy()) for value in values)

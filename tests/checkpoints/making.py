@@ -14,15 +14,17 @@ SCENARIO = Scenario(steps=100)
 KEEP_ALL = Checkpoints(every=1, kept=1000)
 
 
-def save(store: Store, step: int, ranks: int = 1, policy: Checkpoints = KEEP_ALL, reason="cadence", nll=None):
+def save(store: Store, step: int, ranks=1, policy=KEEP_ALL, reason="cadence", nll=None, finite=True):
     """What a training does after an update: every rank writes, then the first completes and prunes."""
     folder = store.begin(step)
     for rank in range(ranks):
-        arrays = {"w": np.full(4, 1000 * rank + step, np.float32)}
-        part = store.add(
-            folder, rank, lambda path, a=arrays: path.write_bytes(serialize(a)), "safetensors", f'{{"step": {step}}}'
-        )
-        store.announce(folder, part)
+        content = serialize({"w": np.full(4, 1000 * rank + step, np.float32)})
+
+        def write(path, content=content):
+            path.write_bytes(content)
+            return finite
+
+        store.announce(folder, store.add(folder, rank, write, "safetensors", f'{{"step": {step}}}'))
     manifest = Manifest(
         scenario=SCENARIO.to_dict(),
         mindspore="2.10.0",

@@ -145,13 +145,25 @@ def test_the_newest_stay_and_so_do_the_best_and_the_alarmed(store):
     assert store.steps() == [2, 3, 5, 6]
 
 
-def test_nothing_is_removed_while_the_newest_is_not_whole(store):
+def test_the_last_whole_one_stays_while_the_newest_is_not_whole(store):
     save(store, 1, policy=Checkpoints(every=1, kept=1))
     save(store, 2)
     (store.path(2) / "rank-0.safetensors").write_bytes(b"")
-    with pytest.raises(CheckpointError, match=r"rank-0\.safetensors has 0 bytes"):
-        store.prune(Checkpoints(every=1, kept=1))
+    store.prune(Checkpoints(every=1, kept=1))
     assert store.steps() == [1, 2]
+    assert store.newest()[0].step == 1
+
+
+def test_what_is_not_finite_is_evidence_and_nothing_to_go_on_from(store):
+    """However many come after it, the last good one stays."""
+    policy = Checkpoints(every=1, kept=1)
+    save(store, 1, policy=policy)
+    for step in (2, 3, 4):
+        save(store, step, policy=policy, finite=False)
+    assert store.steps() == [1, 4]
+    manifest, problems = store.newest()
+    assert manifest.step == 1
+    assert problems == ["step-00000004: not all of its arrays are finite; it is evidence, not to be resumed"]
 
 
 class Death(BaseException):
