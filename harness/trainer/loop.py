@@ -96,7 +96,7 @@ class Training:
         """Steps whose update the guard left out."""
 
         self.callbacks.append(
-            AlarmMonitor(self.alarms, lambda step: learning_rate(scenario, step), self.skipped, self.engine.outputs)
+            AlarmMonitor(self.alarms, lambda step: learning_rate(scenario, step), self.engine.outputs, self.skipped)
         )
         self._evaluated: tuple[int, Evaluation] | None = None
         self.quick = self._evaluator(scenario.quick_sequences) if scenario.quick_sequences else self.evaluator

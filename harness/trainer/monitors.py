@@ -101,16 +101,16 @@ class AlarmMonitor(Callback):
         self,
         alarms: Alarms,
         scheduled: Callable[[int], float],
-        skipped: Container[int] = (),
         names: Sequence[str] = OUTPUTS,
+        skipped: Container[int] = (),
     ) -> None:
         """Takes the alarms.
 
         Args:
             alarms: look at norms and rates.
             scheduled: the learning rate that a step should have.
-            skipped: steps without an update.
             names: of what a step returns.
+            skipped: steps without an update.
         """
         super().__init__()
         self.alarms, self.scheduled, self.skipped, self.names = alarms, scheduled, skipped, names
