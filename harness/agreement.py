@@ -1,14 +1,65 @@
-"""Which fields of a scenario can't stand together. Pure."""
+"""Which values of a scenario can't stand, alone or together. Pure."""
 
+import difflib
 import math
+import re
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from harness.decoding import Decoding
 from harness.errors import ScenarioError
 from harness.metrics.speed import WARMUP_STEPS
-from harness.models import sizes_of
+from harness.models import PRESETS, sizes_of
 
 if TYPE_CHECKING:
     from harness.scenario import Scenario
+
+
+_REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+MOST_MASKED = 0.15
+"""Share of masked tokens; a larger one leaves too little to learn from."""
+
+CODE = {".c", ".cc", ".cpp", ".cu", ".go", ".h", ".hpp", ".ipynb", ".java", ".js", ".json", ".py", ".rs", ".sh", ".ts"}
+"""Endings of files whose lines mean something in their order alone."""
+
+
+def check_values(scenario: "Scenario") -> None:
+    """Refuses values that can't stand, whatever the others are.
+
+    Raises:
+        ScenarioError: names the value and the remedy.
+    """
+    if scenario.clip_norm == 0:
+        raise ScenarioError("clip_norm=0 would erase every gradient; use None to clip nothing")
+    if sizes_of(scenario.model) is None and not _REFERENCE.fullmatch(scenario.model):
+        near = difflib.get_close_matches(scenario.model, PRESETS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"presets are {', '.join(PRESETS)}"
+        raise ScenarioError(f"model={scenario.model!r} is neither a preset nor 'package.module:function'; {hint}")
+    kind, _, file = scenario.data.partition(":")
+    if scenario.data not in ("text", "markov") and not (kind in ("text", "records", "mindrecord") and file):
+        raise ScenarioError(
+            f"data={scenario.data!r} is unknown; use 'text', 'text:FILE', 'records:FILE', 'mindrecord:FOLDER' or "
+            "'markov'"
+        )
+    Decoding(scenario.temperature, scenario.top_k, scenario.top_p)
+    if scenario.masking > MOST_MASKED:
+        raise ScenarioError(
+            f"masking={scenario.masking:g} hides too much to learn from; use at most {MOST_MASKED}, usually 0.05 to 0.1"
+        )
+    if scenario.shuffle_sentences and (
+        scenario.data == "markov" or PurePosixPath(scenario.data).suffix.lower() in CODE
+    ):
+        raise ScenarioError(
+            f"shuffle_sentences=True and data={scenario.data!r} disagree: it has no sentences, its order is its meaning"
+        )
+    for name, file in (("data", scenario.data.partition(":")[2]), ("strategy", scenario.strategy)):
+        path = PurePosixPath(file)
+        if path.is_absolute() or ".." in path.parts:
+            raise ScenarioError(
+                f"{name}={getattr(scenario, name)!r} leaves the project; name a file below the project's folder"
+            )
 
 
 def check_agreement(scenario: "Scenario") -> None:
@@ -86,6 +137,15 @@ def _check_checkpoints(scenario: "Scenario") -> None:
         raise ScenarioError(
             f"checkpoints.every={asked.every} and steps={scenario.steps} disagree: use at most {scenario.steps}, which "
             "saves once, at the end"
+        )
+    if scenario.trace_every and scenario.engine != "explicit":
+        raise ScenarioError(
+            f"trace_every={scenario.trace_every} and engine={scenario.engine!r} disagree: only engine='explicit' can "
+            "look at its layers"
+        )
+    if scenario.trace_every > scenario.steps:
+        raise ScenarioError(
+            f"trace_every={scenario.trace_every} and steps={scenario.steps} disagree: it would never trace"
         )
     if scenario.guard.policy and scenario.engine != "explicit":
         raise ScenarioError(

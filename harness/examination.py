@@ -3,7 +3,7 @@
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,6 +67,8 @@ class Examination:
     decoding: Decoding = field(default_factory=lambda: Decoding(temperature=0.0))
     seed: int = 0
     hardware: str = "cpu"
+    waits: bool = True
+    """Whether it waits until nobody else of this user trains on the hardware; a watcher works beside the training."""
 
 
 def examine(folder: Path, asked: Examination, code: Code, results: Path | None = None) -> tuple[int, int]:
@@ -125,6 +127,7 @@ def examine(folder: Path, asked: Examination, code: Code, results: Path | None =
                     tasks=tasks,
                 ),
                 code,
+                asked.waits,
             )
         return sum(len(each.missing) for each in tasks), done
 
@@ -166,11 +169,11 @@ def log_beside(folder: Path) -> Path:
     return folder.resolve().parent / log.LOG
 
 
-def _run(request: Request, code: Code) -> None:
+def _run(request: Request, code: Code, waits: bool) -> None:
     work = Path(tempfile.mkdtemp(prefix="harness-examination-"))
     try:
         write_atomically(work / REQUEST, request.model_dump_json())
-        with FileLock(lock_folder() / f"device-{request.hardware}.lock"):
+        with FileLock(lock_folder() / f"device-{request.hardware}.lock") if waits else nullcontext():
             failure = child.run("harness.trainer.examine", work, code, rank_environment(1, code))
     finally:
         shutil.rmtree(work, ignore_errors=True)

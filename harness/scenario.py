@@ -5,18 +5,15 @@ import difflib
 import hashlib
 import json
 import math
-import re
 from dataclasses import dataclass, field
-from pathlib import PurePosixPath
 from typing import Any
 
-from harness.agreement import check_agreement
+from harness.agreement import check_agreement, check_values
 from harness.checkpoints.policy import Checkpoints
 from harness.decoding import Decoding
 from harness.errors import ScenarioError
 from harness.guard import Guard
 from harness.layout import Layout
-from harness.models import PRESETS, sizes_of
 
 SEMANTICS = 1
 """Part of every hash. Raise it when a field's default or meaning changes: all baselines are then asked for anew."""
@@ -48,17 +45,10 @@ _AT_LEAST = {
     "sample_every": 0,
     "quick_sequences": 0,
     "profiled_steps": 0,
+    "trace_every": 0,
     "data_workers": 1,
     "data_prefetch": 1,
 }
-_REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
-
-
-MOST_MASKED = 0.15
-"""Share of masked tokens; a larger one leaves too little to learn from."""
-
-CODE = {".c", ".cc", ".cpp", ".cu", ".go", ".h", ".hpp", ".ipynb", ".java", ".js", ".json", ".py", ".rs", ".sh", ".ts"}
-"""Endings of files whose lines mean something in their order alone."""
 
 
 @dataclass(frozen=True)
@@ -204,12 +194,16 @@ class Scenario:
     guard: Guard = field(default_factory=Guard)
     """What is done about a loss or gradient norm that is none, or far from what it was."""
 
+    trace_every: int = 0
+    """Updates between those of which the run's folder keeps what each layer held, for ``harness diverge``; 0 keeps
+    none."""
+
     profiled_steps: int = 0
     """Steps after the warm-up under MindSpore's profiler, which counts operators and slows them; 0 profiles none."""
 
     def __post_init__(self) -> None:
         self._check_types()
-        self._check_values()
+        check_values(self)
         check_agreement(self)
 
     def _check_types(self) -> None:
@@ -237,35 +231,6 @@ class Scenario:
         for name, kind in _PARTS.items():
             if not isinstance(getattr(self, name), kind):
                 raise ScenarioError(f"{name} must be {kind.__name__}(…), not {getattr(self, name)!r}")
-
-    def _check_values(self) -> None:
-        if self.clip_norm == 0:
-            raise ScenarioError("clip_norm=0 would erase every gradient; use None to clip nothing")
-        if sizes_of(self.model) is None and not _REFERENCE.fullmatch(self.model):
-            near = difflib.get_close_matches(self.model, PRESETS, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"presets are {', '.join(PRESETS)}"
-            raise ScenarioError(f"model={self.model!r} is neither a preset nor 'package.module:function'; {hint}")
-        kind, _, file = self.data.partition(":")
-        if self.data not in ("text", "markov") and not (kind in ("text", "records", "mindrecord") and file):
-            raise ScenarioError(
-                f"data={self.data!r} is unknown; use 'text', 'text:FILE', 'records:FILE', 'mindrecord:FOLDER' or "
-                "'markov'"
-            )
-        Decoding(self.temperature, self.top_k, self.top_p)
-        if self.masking > MOST_MASKED:
-            raise ScenarioError(
-                f"masking={self.masking:g} hides too much to learn from; use at most {MOST_MASKED}, usually 0.05 to 0.1"
-            )
-        if self.shuffle_sentences and (self.data == "markov" or PurePosixPath(self.data).suffix.lower() in CODE):
-            raise ScenarioError(
-                f"shuffle_sentences=True and data={self.data!r} disagree: it has no sentences, its order is its meaning"
-            )
-        for name, file in (("data", self.data.partition(":")[2]), ("strategy", self.strategy)):
-            path = PurePosixPath(file)
-            if path.is_absolute() or ".." in path.parts:
-                raise ScenarioError(
-                    f"{name}={getattr(self, name)!r} leaves the project; name a file below the project's folder"
-                )
 
     @property
     def decoding(self) -> Decoding:

@@ -190,6 +190,28 @@ def test_checkpoints_are_asked_as_soon_as_they_are_complete(folder, tmp_path, mo
         complete(tmp_path / "none", set())
 
 
+def test_checkpoints_are_asked_while_training_goes_on(tmp_path):
+    """A watcher beside a training: each checkpoint is asked, the first before the training has ended."""
+    scenario = SCENARIO.replace(steps=900, checkpoints=Checkpoints(every=300))
+    command = [sys.executable, "-m", "harness.cli", "eval", "watch", str(tmp_path), str(TASKS / "endings.jsonl")]
+    watcher = subprocess.Popen([*command, "--every", "0.1"], cwd=ROOT, start_new_session=True)
+    log, seen = tmp_path / FOLDER / LOG, []
+
+    def progress(step, loss):
+        seen.append((step, {result.setting.step for result in read(log).results}))
+
+    try:
+        train(scenario, "cpu", CODE, tmp_path, 300.0, None, progress)
+        deadline = time.monotonic() + 60
+        while len(read(log).results) < 18 and time.monotonic() < deadline:
+            time.sleep(0.1)
+    finally:
+        os.killpg(watcher.pid, signal.SIGKILL)
+        watcher.wait()
+    assert {result.setting.step for result in read(log).results} == {300, 600, 900}
+    assert any(300 in asked and step < 900 for step, asked in seen)
+
+
 def test_the_command_asks_and_compares(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(ROOT)
     path = str(TASKS / "endings.jsonl")

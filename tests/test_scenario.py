@@ -6,6 +6,7 @@ from hypothesis import given
 from harness import Layout, Scenario
 from harness.checkpoints.policy import Checkpoints
 from harness.errors import ScenarioError
+from harness.guard import Guard
 from harness.scenario import SEMANTICS
 from tests.strategies import scenarios
 
@@ -64,6 +65,7 @@ def test_defaults_are_pinned():
         "top_p": 1.0,
         "quick_sequences": 0,
         "profiled_steps": 0,
+        "trace_every": 0,
         "checkpoints": {"every": 0, "kept": 5, "best": "", "format": "safetensors"},
         "guard": {"policy": "", "consecutive": 3, "window": 20, "deviations": 15.0},
         "masking": 0.0,
@@ -148,6 +150,10 @@ def test_is_frozen():
         ({"checkpoints": Checkpoints(best="perplexity")}, "nothing says which is best"),
         ({"checkpoints": Checkpoints(every=1), "engine": "semi_auto", "eval_sequences": 0}, "only engine='explicit'"),
         ({"checkpoints": {"every": 1, "often": 2}}, "is no Checkpoints"),
+        ({"guard": Guard("stop"), "engine": "semi_auto", "eval_sequences": 0}, "looks before it updates"),
+        ({"guard": {"policy": "warn"}}, "guard.policy='warn' is unknown"),
+        ({"trace_every": 21}, "trace_every=21 and steps=20 disagree: it would never trace"),
+        ({"trace_every": 1, "engine": "semi_auto", "eval_sequences": 0}, "can look at its layers"),
         ({"data": "mindrecord:"}, "is unknown; use 'text', .*'mindrecord:FOLDER'"),
         ({"data": "mindrecord:../x"}, "leaves the project"),
         ({"data": "mindrecord:x", "masking": 0.1}, "masking=0.1 and .* disagree: its rows are as they were converted"),

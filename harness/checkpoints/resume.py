@@ -32,6 +32,7 @@ FREE = {
     "profiled_steps",
     "checkpoints",
     "guard",
+    "trace_every",
 }
 """Fields that say how a training is run or looked at, not what is learned; and the batch, since the place in the data
 is counted in samples."""

@@ -50,13 +50,13 @@ def watch(
     once: Annotated[bool, typer.Option("--once", help="Ask what is there now, and end.")] = False,
     hardware: Hardware = "cpu",
 ) -> None:
-    """Ask every checkpoint below a folder as soon as it is complete; end it with Ctrl-C."""
+    """Ask every checkpoint below a folder as soon as it is complete, beside the training; end it with Ctrl-C."""
     from harness.devices import check_hardware
     from harness.examination import Examination, complete, examine
     from harness.launch.code import Code
 
     console = Console(highlight=False)
-    asked = Examination(tuple(tasks), shots, hardware=check_hardware(hardware))
+    asked = Examination(tuple(tasks), shots, hardware=check_hardware(hardware), waits=False)
     seen: set[Path] = set()
     failed = False
     while True:
@@ -66,7 +66,10 @@ def watch(
                 count, done = examine(checkpoint, asked, Code(Path.cwd()))
                 said = f"{count} samples asked, {done} had their results"
             except HarnessError as error:
-                said, failed = f"error: {error}", True
+                if not checkpoint.exists():
+                    said = "it was removed, as old ones are, before it could be asked"
+                else:
+                    said, failed = f"error: {error}", True
             console.print(f"{checkpoint}: {said}", markup=False, soft_wrap=True)
         if once:
             raise typer.Exit(2 if failed else 0)

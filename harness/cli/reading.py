@@ -53,6 +53,28 @@ def profile(
         console.print(share_line(found.shares), soft_wrap=True)
 
 
+def diverge(
+    one: Annotated[Path, typer.Argument(help="Folder of a run with trace_every=N.")],
+    other: Annotated[Path, typer.Argument(help="Folder of another, of whatever version, mode or layout.")],
+    tolerance: Annotated[float, typer.Option("--tolerance", min=0.0, help="Relative distance that is none.")] = 1e-5,
+) -> None:
+    """Say the first step, rank and layer where two runs part, and by how much; exit with 1 where they do."""
+    from harness import trace
+    from harness.diverge import compare
+    from harness.report.divergence import layer_table, verdict
+    from harness.report.terminal import WIDE
+
+    found = compare(trace.read(one), trace.read(other), tolerance)
+    console = Console(highlight=False, width=WIDE)
+    for line in verdict(found, tolerance):
+        console.print(line, markup=False, soft_wrap=True)
+    table = layer_table(found)
+    if table:
+        console.print(table)
+    if found.parting:
+        raise typer.Exit(1)
+
+
 def convert(
     data: Annotated[str, typer.Argument(help="text, text:FILE or records:FILE, as in a scenario.")],
     folder: Annotated[Path, typer.Argument(help="Folder to make.")],

@@ -29,14 +29,23 @@ def sketch(name: str, values: npt.NDArray[np.float32], axis: int = 0, shard: int
     shape = list(values.shape)
     if shape:
         shape[axis] *= shards
-    seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
-    random = np.random.Generator(np.random.PCG64(seed))
+    random = _random(name)
     found = []
     for _ in range(SIGNS):
-        signs = random.integers(0, 2, shape, np.int8)
-        own = np.split(signs, shards, axis)[shard] if shape else signs
+        drawn = random.integers(0, 2, shape, np.int8)
+        own = np.split(drawn, shards, axis)[shard] if shape else drawn
         found.append(float(np.where(own.astype(bool), values, -values).sum(dtype=np.float64)))
     return found
+
+
+def signs(name: str, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """(SIGNS, …) of the vectors that a sketch multiplies with: 1 and −1, decided by the name."""
+    random = _random(name)
+    return np.stack([2.0 * random.integers(0, 2, shape, np.int8) - 1.0 for _ in range(SIGNS)])
+
+
+def _random(name: str) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")))
 
 
 def distance(one: Sequence[float], other: Sequence[float]) -> float:

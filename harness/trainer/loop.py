@@ -51,6 +51,7 @@ from harness.trainer.profiler import StepProfiler
 from harness.trainer.random_state import hidden
 from harness.trainer.resolve import user_function
 from harness.trainer.sentry import Sentry
+from harness.trainer.tracer import Tracer
 
 TROUBLE = 1.05
 """Times the best perplexity of a few sequences beyond which all of them are evaluated at once."""
@@ -115,6 +116,10 @@ class Training:
         if scenario.guard.policy:
             assert isinstance(self.engine, Engine)
             self.sentry = self.engine.step.sentry = Sentry(self, self.engine, folder)
+        self.tracer: Tracer | None = None
+        if scenario.trace_every:
+            assert isinstance(self.engine, Engine)
+            self.tracer = self.engine.step.tracer = Tracer(self, self.engine, folder)
         self.store = Store(folder / FOLDER)
         self.saver = Saver(self, self.store, self.last)
         self.restored = Restored(self, self.store, request.resume) if request.resume else None
@@ -227,6 +232,8 @@ class Training:
         for rows, positions, (windows,) in zip(order, own, self.waited_for(datasets), strict=True):
             step, self.positions = self.done + 1, positions
             monitors.begin_step(step)
+            if self.tracer:
+                self.tracer.before(step, windows)
             rate = self.rate(step)
             outputs = (*self.step(windows, rate, step), rate)
             self.done, self.samples_seen = step, self.samples_seen + int((rows >= 0).sum())

@@ -170,6 +170,17 @@ Sentry = Callable[[int, float, float, Tensor, npt.NDArray[np.float32]], bool]
 """Step, loss, global norm, this rank's windows and the norms of its gradients → whether the update may be made."""
 
 
+class Tracer(Protocol):
+    """Writes gradients down."""
+
+    @property
+    def is_looking(self) -> bool:
+        """Whether those of the present step are wanted."""
+
+    def gradients(self, means: list[npt.NDArray[np.float32]]) -> None:
+        """Takes the gradient of the batch's mean loss for each parameter of this rank."""
+
+
 class TrainStep:
     """A whole step on this rank's share of the batch: every part's gradients, added up, reduced, then one update."""
 
@@ -201,6 +212,9 @@ class TrainStep:
         self.sentry: Sentry | None = None
         """Asked before each update whether it may be made; nobody by default."""
 
+        self.tracer: Tracer | None = None
+        """Shown the gradients of the steps that it looks at; nobody by default."""
+
         self.measure = Measure(update.agree, update.scale, update.shares.asnumpy().tolist(), update.voice)
         self.nothing = Tensor(np.zeros(1, np.float32))
         self.add = Add(len(update.optimizer.parameters) + 2)
@@ -224,6 +238,10 @@ class TrainStep:
         if self.update.agree is not None:
             with self.recorder.span("wait", "for the slowest"):
                 self.update.agree(self.nothing).asnumpy()
+        if self.tracer is not None and self.tracer.is_looking:
+            tokens = float(self.measure(*sums)[2].asnumpy())
+            mean = 1.0 / (max(tokens, 1.0) * self.update.scale)
+            self.tracer.gradients([gradient.asnumpy() * np.float32(mean) for gradient in sums[2:]])
         if self.sentry is not None:
             measured = [value.asnumpy() for value in self.measure(*sums)]
             loss, norm, tokens = (float(value) for value in measured[:3])

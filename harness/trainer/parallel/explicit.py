@@ -8,6 +8,7 @@ from pathlib import Path
 
 import mindspore as ms
 import numpy as np
+import numpy.typing as npt
 from mindspore import Parameter, Tensor, nn
 from mindspore.communication import GlobalComm
 
@@ -24,6 +25,7 @@ from harness.trainer.monitors import OUTPUTS
 from harness.trainer.optimizer import SGD, AdamW, decays_of, subject
 from harness.trainer.parallel import pipeline, tensor
 from harness.trainer.parallel.data import Reduce
+from harness.trainer.parallel.forward import Forward, LastLogits, LastScores, Layers
 from harness.trainer.parallel.groups import Groups
 from harness.trainer.parallel.messages import Messages
 from harness.trainer.parallel.norm import Agree, contributions
@@ -70,7 +72,8 @@ class Engine:
         self.model = model
         self.loss = TokenLoss(model, self.entropy)
         self.parts: list[pipeline.Part] = []
-        self.forward: pipeline.Forward | None = None
+        self.forward: Forward | None = None
+        self._layers: list[Layers] = []
         self.voice = 1.0 if place.shard == 0 else 0.0
         self.gradients: ComputesGradients
         scale = loss_scale(scenario)
@@ -91,7 +94,7 @@ class Engine:
         stage = pipeline.Stage(
             self.parts, schedule, place.stage, lambda other: scenario.layout.rank(other, place.replica, place.shard)
         )
-        self.forward = pipeline.Forward(stage, config.width, Agree(place.groups.model), self.voice)
+        self.forward = Forward(stage, config.width, Agree(place.groups.model), self.voice)
         messages = Messages(pipeline.message_shape(scenario, config), self.recorder)
         return pipeline.PipelineGradients(stage, scale, messages, self.recorder)
 
@@ -133,7 +136,7 @@ class Engine:
         scores = Scores(self.entropy, self._gather())
         if not self.forward:
             return Scored(self.model, scores), self.model.set_train
-        forward, last = self.forward, pipeline.LastScores(self.parts[-1], scores)
+        forward, last = self.forward, LastScores(self.parts[-1], scores)
         return lambda windows: forward.output(windows, last, (3,)), forward.set_train
 
     def next_logits(self) -> Callable[[Tensor, Tensor], Tensor]:
@@ -144,7 +147,7 @@ class Engine:
             cell.set_train(False)
             return cell
         forward, part = self.forward, self.parts[-1]
-        last = pipeline.LastLogits(part, gather)
+        last = LastLogits(part, gather)
         vocabulary = self.model.config.vocabulary
 
         def compute(tokens: Tensor, position: Tensor) -> Tensor:
@@ -209,6 +212,25 @@ class Engine:
             compiled=scenario.mode == "graph",
             recomputed=sum(id(block) in blocks for block in part.blocks),
         )
+
+    def activations(self, windows: Tensor) -> dict[str, npt.NDArray[np.float32]]:
+        """(rows, sequence, width) behind each of this rank's layers; nothing of a model of the user's.
+
+        Args:
+            windows: (rows, sequence + 1) of this rank.
+        """
+        if not isinstance(self.model, Decoder):
+            return {}
+        if not self._layers:
+            parts = [Layers(part.embedding if part.is_first else None, part.blocks) for part in self.parts]
+            self._layers = parts or [Layers(self.model.embedding, self.model.blocks)]
+        numbers = {id(block): number for number, block in enumerate(self.model.blocks)}
+        names = []
+        for layers in self._layers:
+            names += ["embedding"] * (layers.embedding is not None)
+            names += [f"blocks.{numbers[id(block)]}" for block in layers.blocks]
+        found = self.forward.activations(windows, self._layers) if self.forward else self._layers[0](windows, windows)
+        return {name: values.asnumpy() for name, values in zip(names, found, strict=True)}
 
     def saved(self) -> list[Parameter]:
         """What a checkpoint holds of this rank: its parameters, trained or not, and what the optimizer remembers."""

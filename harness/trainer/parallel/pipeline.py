@@ -6,7 +6,6 @@ therefore one input a micro-batch, as with full recomputation.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import mindspore as ms
 import numpy as np
@@ -60,34 +59,6 @@ class Part(nn.Cell):
         for block in self.blocks:
             x = block(x)
         return x
-
-
-class LastLogits(nn.Cell):
-    """The last part when it is asked for logits instead of a loss."""
-
-    def __init__(self, part: Part, gather: nn.Cell | None) -> None:
-        super().__init__(auto_prefix=False)
-        self.part = part
-        self.gather = gather
-
-    def construct(self, x: Tensor, windows: Tensor, position: Tensor) -> Tensor:
-        """As ``Part``, and a position → (rows, vocabulary) behind it."""
-        features = ops.gather(self.part.features(x, windows), position, 1)
-        logits = self.part.head(self.part.norm(features))
-        return logits if self.gather is None else self.gather(logits)
-
-
-class LastScores(nn.Cell):
-    """The last part when it is evaluated."""
-
-    def __init__(self, part: Part, scores: nn.Cell) -> None:
-        super().__init__(auto_prefix=False)
-        self.part = part
-        self.scores = scores
-
-    def construct(self, x: Tensor, windows: Tensor) -> Tensor:
-        """As ``Part`` → what ``Scores`` makes of the logits."""
-        return self.scores(self.part.head(self.part.norm(self.part.features(x, windows))), windows)
 
 
 class Backward(nn.Cell):
@@ -268,52 +239,6 @@ class _Flush:
         if cell.for_input:
             self.outputs[action] = found.pop(0)
         self.sums.update(zip(names, found, strict=False))
-
-
-class Forward:
-    """Sends batches through the pipeline without coming back: for evaluation and for sampling.
-
-    Every rank of a replica ends with the last stage's result.
-    """
-
-    def __init__(self, stage: Stage, width: int, agree: nn.Cell, voice: float) -> None:
-        """Takes a stage.
-
-        Args:
-            stage: this rank's.
-            width: features of the residual stream.
-            agree: adds up what the ranks of a replica have.
-            voice: 1 on the ranks whose result counts, 0 on those that only repeat it.
-        """
-        self.stage, self.width, self.agree, self.voice = stage, width, agree, voice
-        self.set_train = stage.set_train
-
-    def output(self, windows: Tensor, last: Callable[[Tensor, Tensor], Tensor], shape: tuple[int, ...]) -> Tensor:
-        """What the last part computes.
-
-        Args:
-            windows: (rows, sequence + 1).
-            last: stands in for the last part: its input and the windows → float32 of ``shape``.
-            shape: of the result.
-        """
-        found = self._run(windows, lambda part, x: last(x, windows) if part.is_last else part(x, windows))
-        values = np.zeros(shape, np.float32) if found is None else found.asnumpy()
-        return self.agree(Tensor(values * np.float32(self.voice)))
-
-    def _run(self, windows: Tensor, compute: Callable[[Part, Tensor], Any]) -> Any:
-        rows, length = windows.shape
-        messages = Messages((rows, length - 1, self.width), Recorder())
-        x: Any = Tensor(np.zeros(messages.shape, np.float32))
-        stage, schedule = self.stage, self.stage.schedule
-        for chunk, part in enumerate(stage.parts):
-            number = schedule.part(stage.number, chunk)
-            if not part.is_first:
-                x = messages.receive(stage.rank_of(schedule.place(number - 1)[0]), "F")
-            x = compute(part, x)
-            if not part.is_last:
-                messages.send(x, stage.rank_of(schedule.place(number + 1)[0]), "F")
-        messages.flush()
-        return x if stage.parts[-1].is_last else None
 
 
 class TiedEnds(nn.Cell):
