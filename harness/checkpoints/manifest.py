@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,9 +33,15 @@ class File(BaseModel):
     def of(cls, path: Path) -> "File":
         """A file as it is now, on the disk and not only on its way there."""
         handle = os.open(path, os.O_RDONLY)
-        os.fsync(handle)
-        os.close(handle)
-        return cls(name=path.name, size=path.stat().st_size, digest=digest(path))
+        try:
+            # Training waits for both, and neither needs the other.
+            with ThreadPoolExecutor(1) as pool:
+                synced = pool.submit(os.fsync, handle)
+                found = digest(path)
+                synced.result()
+        finally:
+            os.close(handle)
+        return cls(name=path.name, size=path.stat().st_size, digest=found)
 
 
 class RankPart(BaseModel):
@@ -89,6 +96,11 @@ class Manifest(BaseModel):
     """On all held-out windows, where the scenario evaluates."""
 
     ranks: list[RankPart]
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all arrays are numbers."""
+        return all(part.finite for part in self.ranks)
 
     @property
     def digest(self) -> str:

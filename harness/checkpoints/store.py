@@ -14,7 +14,6 @@ from pydantic import ValidationError
 from harness.checkpoints.manifest import File, Manifest, RankPart, read, read_manifest
 from harness.checkpoints.policy import Checkpoints, best_of, superfluous
 from harness.errors import CheckpointError
-from harness.files import write_atomically
 
 FOLDER = "checkpoints"
 _NAME = re.compile(r"step-(\d{8,})")
@@ -66,7 +65,7 @@ class Store:
             except CheckpointError as error:
                 problems.append(str(error))
                 continue
-            if all(part.finite for part in manifest.ranks):
+            if manifest.is_finite:
                 return manifest, problems
             problems.append(f"{name(step)}: not all of its arrays are finite; it is evidence, not to be resumed")
         return None, problems
@@ -119,7 +118,10 @@ class Store:
 
     def announce(self, folder: Path, part: RankPart) -> None:
         """Tells the first rank that a rank's part is on the disk."""
-        write_atomically(folder / _announcement(part.rank), part.model_dump_json())
+        # Seen by processes that run now; what a crash leaves of it is never looked at, so it need not reach the disk.
+        beside = folder / f".{_announcement(part.rank)}"
+        beside.write_text(part.model_dump_json(), encoding="utf-8")
+        beside.rename(folder / _announcement(part.rank))
 
     def announced(self, folder: Path, ranks: int, seconds: float = WAIT_SECONDS) -> list[RankPart]:
         """The parts of all ranks, once they are there.
@@ -151,8 +153,13 @@ class Store:
         os.rename(folder, place)
         _sync(self.folder)
 
-    def prune(self, policy: Checkpoints) -> None:
-        """Removes what the policy does not keep; never the newest that can be gone on from."""
+    def prune(self, policy: Checkpoints, written: Manifest | None = None) -> None:
+        """Removes what the policy does not keep; never the newest that can be gone on from.
+
+        Args:
+            policy: what is kept.
+            written: the newest, where it was just written and need not be read again.
+        """
         manifests = {}
         for step in self.steps():
             try:
@@ -163,7 +170,9 @@ class Store:
         alarmed = [step for step, manifest in manifests.items() if manifest.reason == "alarm"]
         evaluations = {step: found.evaluation for step, found in manifests.items() if found.evaluation}
         old = superfluous(self.steps(), policy.kept, alarmed, best_of(evaluations, policy.best))
-        usable, _ = self.newest() if old else (None, [])
+        if not old:
+            return
+        usable = written if written and written.is_finite else self.newest()[0]
         if usable is None:
             return
         for step in old:

@@ -67,7 +67,7 @@ class Saver(Callback):
                 manifest.evaluation = evaluation
                 manifest.reason = "alarm" if alarmed else "cadence"
                 self.complete(folder, manifest)
-                self.prune(step)
+                self.prune(manifest)
         except (OSError, ResultsError) as error:
             steps = self.store.steps()
             kept = f"the newest complete one is of step {steps[-1]}" if steps else "there is none yet"
@@ -106,9 +106,9 @@ class Saver(Callback):
         """Marks it complete."""
         self.store.complete(folder, manifest)
 
-    def prune(self, step: int) -> None:
+    def prune(self, written: Manifest) -> None:
         """Removes what is no longer kept."""
-        self.store.prune(self.training.scenario.checkpoints)
+        self.store.prune(self.training.scenario.checkpoints, written)
 
     @property
     def _engine(self) -> Engine:

@@ -39,7 +39,7 @@ def save(store: Store, step: int, ranks=1, policy=KEEP_ALL, reason="cadence", nl
         ranks=store.announced(folder, ranks),
     )
     store.complete(folder, manifest)
-    store.prune(policy)
+    store.prune(policy, manifest)
     return manifest
 
 
