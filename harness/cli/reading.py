@@ -53,6 +53,20 @@ def profile(
         console.print(share_line(found.shares), soft_wrap=True)
 
 
+def checkpoints(
+    folder: Annotated[Path, typer.Argument(help="A run's folder, or its checkpoints.")],
+) -> None:
+    """List a run's checkpoints and whether each is whole; exit with 1 where none can be gone on from."""
+    from harness.checkpoints.store import FOLDER, Store
+    from harness.report.checkpoints import checkpoint_table
+
+    place = folder / FOLDER if (folder / FOLDER).is_dir() else folder
+    table, usable = checkpoint_table(Store(place))
+    Console(highlight=False).print(table)
+    if not usable:
+        raise typer.Exit(1)
+
+
 def diverge(
     one: Annotated[Path, typer.Argument(help="Folder of a run with trace_every=N.")],
     other: Annotated[Path, typer.Argument(help="Folder of another, of whatever version, mode or layout.")],
