@@ -107,6 +107,18 @@ def test_the_rank_is_named_where_layouts_are_equal():
     assert compare(run(), run(dp=2, change=at(2, "activation", "blocks.0", 3, 1.0))).parting.rank == 1
 
 
+def test_replicas_that_differ_are_compared_rank_by_rank():
+    faulty = run(dp=2, change=at(2, "gradient", "head.weight", 1, 1.0))
+    assert compare(faulty, faulty).first_bits is None
+
+
+def test_two_ways_of_cutting_are_compared_as_wholes():
+    """Neither has a checksum of the whole."""
+    assert compare(run(tp=2), run(tp=4)).parting is None
+    found = compare(run(tp=2), run(tp=4, change=at(2, "parameter", "head.weight", 3, 1.0))).parting
+    assert (found.step, found.name) == (2, "head.weight")
+
+
 def test_what_comes_first_explains_what_comes_after():
     """Rows before parameters, before activations forward, before gradients backward."""
     everything = [("rows", "rows", 0), ("parameter", "head.weight", 0), ("activation", "embedding", 0)]

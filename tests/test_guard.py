@@ -77,6 +77,11 @@ def test_whatever_comes_it_answers(values):
         assert spike is not None or math.isfinite(value)
 
 
+def test_one_healthy_outlier_does_not_widen_the_bound():
+    watch = watching([3.0] * 20, [1.0] * 10 + [9.0] + [1.0] * 9)
+    assert watch.look(21, 3.0, 10.0).what == "grad_norm"
+
+
 def test_fewer_than_ten_say_nothing():
     assert math.isnan(bounds([1.0] * (FEWEST - 1), 15.0, 0.02)[0])
     assert bounds([1.0] * FEWEST, 15.0, 0.02)[0] == 1.0

@@ -278,6 +278,18 @@ def test_a_full_disk_leaves_the_old_ones(store, tmp_path):
         subprocess.run(["umount", str(small)], check=True)
 
 
+def test_a_read_only_file_system_is_named(tmp_path):
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(tmp_path)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("this user may not mount a file system")
+    try:
+        message = "checkpoints can't be written: Read-only file system; name another"
+        with pytest.raises(CheckpointError, match=message), Store(tmp_path / "checkpoints").owned():
+            pass
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
+
+
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "checkpoints").write_text("a file")
     with (

@@ -60,6 +60,24 @@ def test_two_trainings_never_save_into_one_folder(tmp_path):
         train(SCENARIO, "cpu", CODE, tmp_path, 120.0)
 
 
+def test_the_best_stays_and_each_is_evaluated(tmp_path):
+    """A rate so high that perplexity soon rises: the best is an early one, which the newest would have pushed out."""
+    scenario = SCENARIO.replace(
+        steps=10, learning_rate=3.0, schedule="constant", optimizer="sgd", clip_norm=None, eval_sequences=16
+    )
+    run = train(
+        scenario.replace(checkpoints=Checkpoints(every=1, kept=1, best="perplexity")), "cpu", CODE, tmp_path, 120.0
+    )
+    perplexities = run.curve("checkpoint_perplexity_curve")
+    assert len(perplexities) == 10
+    best = 1 + perplexities.index(min(perplexities))
+    assert best < 10
+    store = Store(tmp_path / FOLDER)
+    assert store.steps() == sorted({best, 10})
+    assert store.read(best).evaluation.perplexity == min(perplexities)
+    assert perplexities[-1] == run["validation_perplexity"]
+
+
 def test_what_is_damaged_is_told_and_gone_around(run, tmp_path):
     """The newest is cut; training goes on from the one before, says so, and puts a whole one in its place."""
     stopped, folder = run
