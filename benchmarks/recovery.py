@@ -11,9 +11,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from harness import Checkpoints, Layout, Scenario
+from harness import Checkpoints, Guard, Layout, Scenario
 from harness.checkpoints.store import FOLDER, Store
-from harness.guard import Guard
 from harness.launch import train
 from harness.launch.code import Code
 from harness.run import Run

@@ -4,15 +4,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from harness.checkpoints.policy import Checkpoints
+    from harness.guard import Guard
     from harness.layout import Layout
     from harness.marks import cards, hardware
     from harness.scenario import Scenario
 
-__all__ = ["Checkpoints", "Layout", "Scenario", "cards", "hardware"]
+__all__ = ["Checkpoints", "Guard", "Layout", "Scenario", "cards", "hardware"]
 __version__ = "0.1.0"
 
 _HOMES = {
     "Checkpoints": "checkpoints.policy",
+    "Guard": "guard",
     "Layout": "layout",
     "Scenario": "scenario",
     "cards": "marks",

@@ -53,7 +53,7 @@ def assemble(
     loads = [report.load for report in reports if report.load is not None]
     values = _Values()
     _speed(values, scenario, seconds)
-    saved = [max(times) for times in zip(*(report.checkpoint_seconds for report in reports), strict=True)]
+    saved = [max(times) for times in itertools.zip_longest(*(r.checkpoint_seconds for r in reports), fillvalue=0.0)]
     if saved:
         values.add("checkpoint_time", lambda: statistics.median(saved))
         if scenario.checkpoints.every:
@@ -128,6 +128,11 @@ def oversubscribed(scenario: Scenario, host: Host) -> str:
     if host.hardware != "cpu" or ranks <= host.cores:
         return ""
     return f"{ranks} ranks share {host.cores} cores: its times say how long they wait for one"
+
+
+def beyond(steady: float, seconds: Sequence[float]) -> float:
+    """How much longer the first step took than a steady one."""
+    return max(0.0, seconds[0] - steady)
 
 
 def saving(saved: Sequence[float], seconds: Sequence[float], every: int) -> float:
@@ -272,7 +277,7 @@ class _Values:
 def _speed(values: _Values, scenario: Scenario, seconds: list[float]) -> None:
     values.add("step_time", lambda: steady_step_time(seconds, WARMUP_STEPS))
     values.add("throughput", lambda: throughput(seconds, scenario.tokens_per_step, WARMUP_STEPS))
-    values.add("compile_time", lambda: max(0.0, seconds[0] - steady_step_time(seconds, WARMUP_STEPS)))
+    values.add("compile_time", lambda: beyond(steady_step_time(seconds, WARMUP_STEPS), seconds))
     sizes = sizes_of(scenario.model)
     if sizes:
         flops = step_flops(sizes, scenario.batch, scenario.sequence)

@@ -1,6 +1,7 @@
 """Finds where two runs part: the first step, rank and layer, and by how much. Pure."""
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -58,6 +59,9 @@ class Comparison:
     first_bits: Difference | None
     """The first place that is not equal in every bit."""
 
+    alone: list[str]
+    """Layers that one of the runs alone traced at a step that both did: they were compared with nothing."""
+
     layers: list[Difference]
     """The largest difference of each layer at the step of the parting, or of the first bits, in order."""
 
@@ -84,7 +88,9 @@ def compare(one: Trace, other: Trace, tolerance: float = ROUNDING) -> Comparison
     first_bits = None
     compared = False
     layers: list[Difference] = []
+    alone: dict[str, None] = {}
     for step in steps:
+        alone |= dict.fromkeys(_alone(one[step], other[step]))
         found = _step(one[step], other[step])
         compared = compared or bool(found)
         bits = next((each for each in found if each.relative > 0), None)
@@ -92,10 +98,22 @@ def compare(one: Trace, other: Trace, tolerance: float = ROUNDING) -> Comparison
             first_bits, layers = bits, _by_layer(found)
         parting = next((each for each in found if not each.relative <= tolerance), None)
         if parting:
-            return Comparison(steps, parting, first_bits, _by_layer(found))
+            return Comparison(steps, parting, first_bits, list(alone), _by_layer(found))
     if not compared:
         raise ResultsError("the runs have no layer in common: they trained different models")
-    return Comparison(steps, None, first_bits, layers)
+    return Comparison(steps, None, first_bits, list(alone), layers)
+
+
+def _alone(one: Sequence[RankStep], other: Sequence[RankStep]) -> list[str]:
+    """Layers, and rows of them, that one side alone holds."""
+    found = []
+    for kind in KINDS:
+        mine, theirs = _named(one, kind), _named(other, kind)
+        found += [f"{kind} {name!r}" for name in mine.keys() ^ theirs.keys()]
+        for name in mine.keys() & theirs.keys():
+            if kind in ("rows", "activation") and _places(mine[name]).keys() != _places(theirs[name]).keys():
+                found.append(f"rows of {kind} {name!r}")
+    return sorted(found)
 
 
 def _step(one: Sequence[RankStep], other: Sequence[RankStep]) -> list[Difference]:
@@ -110,13 +128,23 @@ def _step(one: Sequence[RankStep], other: Sequence[RankStep]) -> list[Difference
 
 
 def _named(ranks: Sequence[RankStep], kind: Kind) -> dict[str, list[tuple[int, Layer]]]:
-    """Layers of a kind by name, in the order in which the ranks' stages follow each other."""
+    """Layers of a kind by name, in the order of the model: chunks of its stages are interleaved."""
     found: dict[str, list[tuple[int, Layer]]] = {}
     for each in ranks:
         for layer in each.layers:
             if layer.kind == kind:
                 found.setdefault(layer.name, []).append((each.rank, layer))
-    return found
+    if not any(_BLOCK.match(name) for name in found):
+        return found
+    return dict(sorted(found.items(), key=lambda item: _order(item[0])))
+
+
+_BLOCK = re.compile(r"blocks\.(\d+)")
+
+
+def _order(name: str) -> tuple[int, int]:
+    block = _BLOCK.match(name)
+    return (1, int(block[1])) if block else (0 if name.startswith("embedding") else 2, 0)
 
 
 def _layer(

@@ -1,5 +1,6 @@
 """Has trained weights do tasks, in a process of its own that writes each result as it is done."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -159,7 +160,13 @@ def complete(folder: Path, seen: set[Path]) -> list[Path]:
     """
     if not folder.is_dir():
         raise ResultsError(f"{folder} is no folder; name one below which runs leave their checkpoints")
-    stores = [Store(path) for path in sorted(folder.rglob(FOLDER))]
+    places = []
+    # Folders come and go while it is looked at, which os.walk minds less than rglob.
+    for path, folders, _ in os.walk(folder):
+        if FOLDER in folders:
+            places.append(Path(path) / FOLDER)
+            folders.remove(FOLDER)
+    stores = [Store(place) for place in (sorted(places) if folder.name != FOLDER else [folder])]
     found = [store.path(step) for store in stores for step in store.steps()]
     return [place for place in found if place not in seen]
 

@@ -32,13 +32,17 @@ FAULTS = {
     "replayed_data": (1.0, "a resumed training sees this many batches again"),
     "skipped_data": (1.0, "a resumed training leaves this many batches out"),
     "bad_batch": (10.0, "the rows of this step are bytes of no text"),
-    "exploding_gradient": (10.0, "at this step one parameter's gradient is a million times as large"),
+    "exploding_gradient": (
+        10.0,
+        "at this step one gradient of the last rank is a million times as large",
+    ),
     "lost_random_state": (1.0, "a resumed training draws other random numbers"),
 }
 """Name → default amount, and what the amount does."""
 
 _KILLS = {name for name in FAULTS if name.startswith("kill_")}
 _OF_STEPS = {"nan", "bad_batch", "exploding_gradient"} | _KILLS - {"kill_reporting", "kill_after"}
+_OF_SAVING = {"kill_writing", "kill_saving", "kill_saved", "kill_pruning"}
 _OF_RESUMED = {"dropped_moments", "reset_rate", "replayed_data", "skipped_data", "lost_random_state"}
 _TEXT = re.compile(r"(\w+)(?:=(\S+))?")
 
@@ -74,8 +78,17 @@ class Fault:
             raise ScenarioError(f"fault {text!r}: {match[2]!r} is no positive number")
         return cls(name, amount)
 
+    @property
+    def needs_resume(self) -> bool:
+        """Whether it has an effect in resumed trainings alone."""
+        return self.name in _OF_RESUMED
+
     def applies(self, scenario: Scenario) -> bool:
         """Whether it has an effect in a scenario at all."""
+        if self.name in _OF_SAVING and not scenario.checkpoints.every:
+            return False
+        if self.name == "exploding_gradient" and scenario.engine != "explicit":
+            return False
         if self.name in _OF_STEPS:
             return self.amount <= scenario.steps
         if self.name in _OF_RESUMED:

@@ -105,6 +105,8 @@ class Watch:
         self.guard = guard
         self._usual: dict[str, deque[float]] = {name: deque(maxlen=guard.window) for name in ("loss", "grad_norm")}
         self._in_a_row = 0
+        self._before = 0
+        """Spikes in a row before the step that was looked at last."""
 
     def look(self, step: int, loss: float, grad_norm: float) -> Spike | None:
         """A spike, where the step is one.
@@ -114,6 +116,7 @@ class Watch:
             loss: of the step's batch, before its update.
             grad_norm: global norm of the gradient, before clipping.
         """
+        self._before = self._in_a_row
         found = None
         for what, value in (("loss", loss), ("grad_norm", grad_norm)):
             usual, limit = bounds(self._usual[what], self.guard.deviations, LEAST[what])
@@ -126,6 +129,14 @@ class Watch:
         self._usual["loss"].append(loss)
         self._usual["grad_norm"].append(grad_norm)
         return None
+
+    def follow(self, step: int, loss: float) -> Spike:
+        """A spike that another rank saw, where this one saw none."""
+        self._usual["loss"].pop()
+        self._usual["grad_norm"].pop()
+        self._in_a_row = self._before + 1
+        usual, limit = bounds(self._usual["loss"], self.guard.deviations, LEAST["loss"])
+        return Spike(step, "loss on another rank", loss, usual, limit, self._in_a_row)
 
 
 def bounds(values: Sequence[float], deviations: float, least: float) -> tuple[float, float]:

@@ -173,7 +173,8 @@ class Trainer:
         session = self.session
         session.prepare()
         planted = Fault.parse(fault) if fault else session.fault
-        planted = planted if planted and planted.applies(scenario) else None
+        if planted and (not planted.applies(scenario) or (planted.needs_resume and resume is None)):
+            planted = None
         key = self._key(scenario, planted, until, resume, fresh)
         self.keys.append(key)
         folder = session.run_folder(key)

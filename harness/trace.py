@@ -64,15 +64,20 @@ def read(folder: Path) -> Trace:
     """The trace of a run; a last line that was cut off is left out.
 
     Raises:
-        ResultsError: there is none.
+        ResultsError: there is none, or it is damaged.
     """
     found: Trace = {}
     for path in sorted(folder.glob("trace-*.jsonl")):
-        for line in path.read_bytes().split(b"\n"):
+        try:
+            # What stands behind the last line's end was cut off when the rank died.
+            *lines, _ = path.read_bytes().split(b"\n")
+        except OSError as error:
+            raise ResultsError(f"{path.name} can't be read: {error.strerror}") from None
+        for number, line in enumerate(lines, start=1):
             try:
                 step = RankStep.model_validate_json(line)
             except ValidationError:
-                continue
+                raise ResultsError(f"{path.name}, line {number} is damaged; run it again") from None
             found.setdefault(step.step, []).append(step)
     if not found:
         raise ResultsError(f"{folder.name} holds no trace; run it with trace_every=N")

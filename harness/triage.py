@@ -114,7 +114,7 @@ def unusual_rows(
             what, detail = "over-long", f"{len(tokens)} tokens of {longest}"
         elif tokens.min() < 0 or tokens.max() >= vocabulary:
             what, detail = "out of vocabulary", f"{int(tokens.min())} to {int(tokens.max())} of {vocabulary}"
-        elif is_text and (place := broken(tokens)) is not None:
+        elif is_text and is_whole(window) and (place := broken(tokens)) is not None:
             what, detail = "broken encoding", f"token {place}"
         elif (share := Counter(tokens.tolist()).most_common(1)[0][1] / len(tokens)) >= ONE_TOKEN:
             what, detail = "repeated", f"one token makes up {share:.0%}"
@@ -123,6 +123,12 @@ def unusual_rows(
         if what:
             found.append(Row(row=number, position=int(position), what=what, detail=detail))
     return found
+
+
+def is_whole(window: npt.NDArray[np.int32]) -> bool:
+    """Whether none of its tokens is masked: what is filled up is so behind the last."""
+    shown = np.flatnonzero(window != IGNORED)
+    return bool(len(shown) == shown[-1] - shown[0] + 1)
 
 
 def broken(tokens: npt.NDArray[np.int32]) -> int | None:

@@ -167,6 +167,42 @@ def test_signs_are_those_of_the_sketch():
     assert by_signs.tolist() == pytest.approx(sketch("name", array))
 
 
+def test_what_one_run_alone_holds_is_told():
+    """Half of a run's trace is missing, and what is left agrees."""
+    half = run()
+    for step in half.values():
+        step[0].layers = [layer for layer in step[0].layers if layer.name != "head.weight"]
+    found = compare(run(), half)
+    assert found.alone == ["gradient 'head.weight'", "parameter 'head.weight'"]
+    assert verdict(found, 1e-5)[1:] == [
+        "what both hold is equal in every bit",
+        "one of the runs alone holds gradient 'head.weight', parameter 'head.weight': nothing was compared with them",
+    ]
+    fewer = run()
+    for layer in fewer[2][0].layers:
+        if layer.name == "blocks.0":
+            del layer.pieces[-1]
+    assert compare(run(), fewer).alone == ["rows of activation 'blocks.0'"]
+
+
+def test_interleaved_stages_are_compared_in_the_order_of_the_model():
+    """The first rank holds blocks 0 and 2, the second 1 and 3; all but the first differ."""
+
+    def stages(by):
+        ranks = []
+        for rank in (0, 1):
+            blocks = [f"blocks.{number}" for number in (rank, rank + 2)]
+            pieces = {name: piece(name, values(name, 1) + by * (name != "blocks.0")) for name in blocks}
+            kinds = ("activation", "gradient")
+            layers = [Layer(kind=kind, name=name, pieces=[pieces[name]]) for kind in kinds for name in blocks]
+            ranks.append(RankStep(rank=rank, step=1, layers=layers))
+        return {1: ranks}
+
+    assert compare(stages(0.0), stages(1.0)).parting.name == "blocks.1"
+    only_back = {1: [each.model_copy(update={"layers": each.layers[2:]}) for each in stages(1.0)[1]]}
+    assert compare(stages(0.0), only_back).parting.name == "blocks.3"
+
+
 def test_steps_that_nobody_traced_and_models_that_have_nothing_in_common_are_refused():
     with pytest.raises(ResultsError, match=r"traced no step in common, 1, 2, 3 and 4, 8; use one trace_every"):
         compare(run(), run(steps=(4, 8)))
@@ -182,6 +218,9 @@ def test_a_trace_is_read_and_a_cut_line_is_left_out(tmp_path):
     with trace.file(tmp_path, 0).open("a") as file:
         file.write('{"rank": 0, "step": 4, "lay')
     assert trace.read(tmp_path) == run()
+    trace.file(tmp_path, 1).write_text("no trace\n")
+    with pytest.raises(ResultsError, match=r"trace-1\.jsonl, line 1 is damaged; run it again"):
+        trace.read(tmp_path)
     with pytest.raises(ResultsError, match="holds no trace; run it with trace_every=N"):
         trace.read(tmp_path / "none")
 

@@ -77,6 +77,17 @@ def test_whatever_comes_it_answers(values):
         assert spike is not None or math.isfinite(value)
 
 
+def test_a_spike_of_another_rank_is_followed():
+    """It counts in a row with one's own, and what this rank saw does not become usual."""
+    watch, alone = watching(), watching()
+    assert watch.look(21, 3.0, 1.0) is None
+    assert watch.follow(21, 3.0).in_a_row == 1
+    assert watch.look(22, 30.0, 1.0).in_a_row == 2
+    assert watch.look(23, 3.0, 1.0) is None
+    assert watch.follow(23, 3.0).in_a_row == 3
+    assert [watch._usual[name][-1] for name in watch._usual] == [alone._usual[name][-1] for name in alone._usual]
+
+
 def test_one_healthy_outlier_does_not_widen_the_bound():
     watch = watching([3.0] * 20, [1.0] * 10 + [9.0] + [1.0] * 9)
     assert watch.look(21, 3.0, 10.0).what == "grad_norm"

@@ -61,6 +61,12 @@ def test_rows_that_are_not_as_they_should_be(tokens, what):
     assert all(each.position == 4 for each in found)
 
 
+def test_masked_bytes_break_no_encoding():
+    tokens = row("喜欢你，也喜欢他")
+    tokens[4] = IGNORED
+    assert unusual_rows(tokens[None], [0], 256, is_text=True) == []
+
+
 def test_equal_rows_are_repeated_and_filling_is_nothing():
     windows = np.stack([row("the same row"), row("another row"), row("the same row"), row("")])
     found = unusual_rows(windows, [1, 2, 3, -1], 256, is_text=True)

@@ -96,6 +96,8 @@ class Manifest(BaseModel):
     """On all held-out windows, where the scenario evaluates."""
 
     ranks: list[RankPart]
+    seal: str = ""
+    """Digest of all the rest; set when it is written."""
 
     @property
     def is_finite(self) -> bool:
@@ -109,7 +111,12 @@ class Manifest(BaseModel):
 
     def write(self, folder: Path) -> None:
         """Leaves the manifest beside what it lists."""
-        write_atomically(folder / MANIFEST, self.model_dump_json(indent=1) + "\n")
+        sealed = self.model_copy(update={"seal": self.expected_seal()})
+        write_atomically(folder / MANIFEST, sealed.model_dump_json(indent=1) + "\n")
+
+    def expected_seal(self) -> str:
+        """What the seal must be."""
+        return hashlib.sha256(self.model_dump_json(exclude={"seal"}).encode()).hexdigest()[:16]
 
 
 def digest(path: Path) -> str:
@@ -128,7 +135,7 @@ def read_manifest(folder: Path) -> Manifest:
         CheckpointError: there is none, or it is damaged, or newer than this harness.
     """
     try:
-        return Manifest.model_validate_json((folder / MANIFEST).read_text(encoding="utf-8"))
+        found = Manifest.model_validate_json((folder / MANIFEST).read_text(encoding="utf-8"))
     except OSError as error:
         raise CheckpointError(f"{folder.name}: {MANIFEST}: {error.strerror}; it is no complete checkpoint") from None
     except UnicodeDecodeError:
@@ -142,6 +149,9 @@ def read_manifest(folder: Path) -> Manifest:
             ) from None
         place = ".".join(str(each) for each in first["loc"])
         raise CheckpointError(f"{folder.name}: {MANIFEST} is damaged ({place or 'JSON'}: {first['msg']})") from None
+    if found.seal != found.expected_seal():
+        raise CheckpointError(f"{folder.name}: {MANIFEST} is not what was written (seal {found.seal or 'missing'})")
+    return found
 
 
 def read(folder: Path) -> Manifest:

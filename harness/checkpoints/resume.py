@@ -67,8 +67,8 @@ def check_resume(manifest: Manifest, scenario: Scenario, data: str, windows: int
     if changed:
         differences = "; ".join(f"{name}: {theirs[name]!r} → {mine[name]!r}" for name in changed)
         raise CheckpointError(f"{where} is of another scenario ({differences}); begin anew, or use the same")
-    if manifest.step >= scenario.steps:
-        raise CheckpointError(f"{where} is the end of steps={scenario.steps}: there is nothing to go on with")
+    if manifest.step > scenario.steps:
+        raise CheckpointError(f"{where} is past steps={scenario.steps}; use more steps, or begin anew")
     if (manifest.data, manifest.windows) != (data, windows):
         raise CheckpointError(
             f"data={scenario.data!r} is not what {where} was trained on: {manifest.data} with {manifest.windows} rows, "

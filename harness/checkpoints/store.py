@@ -29,6 +29,10 @@ def name(step: int) -> str:
     return f"step-{step:08d}"
 
 
+class RanksMissing(CheckpointError):
+    """Not all ranks put in their parts."""
+
+
 class Store:
     """Complete checkpoints, by step. What was begun and not completed is never looked at."""
 
@@ -41,9 +45,11 @@ class Store:
 
     def steps(self) -> list[int]:
         """Of all that bear the name of a complete one, in order. Their number says which is newest, no clock."""
-        if not self.folder.is_dir():
+        try:
+            names = os.listdir(self.folder)
+        except (FileNotFoundError, NotADirectoryError):
             return []
-        return sorted(int(match[1]) for path in self.folder.iterdir() if (match := _NAME.fullmatch(path.name)))
+        return sorted(int(match[1]) for each in names if (match := _NAME.fullmatch(each)))
 
     def read(self, step: int) -> Manifest:
         """The manifest of a whole checkpoint.
@@ -88,12 +94,20 @@ class Store:
         except OSError as error:
             raise CheckpointError(f"{self.folder.name} can't be written: {error.strerror}; name another") from None
         try:
-            for path in self.folder.iterdir():
-                if path.name.endswith((_PART, _GONE)) and _NAME.match(path.name):
-                    shutil.rmtree(path)
+            self._sweep()
             yield
         finally:
             lock.release()
+
+    def _sweep(self) -> None:
+        try:
+            for path in self.folder.iterdir():
+                if path.name.endswith((_PART, _GONE)) and _NAME.match(path.name):
+                    shutil.rmtree(path)
+        except OSError as error:
+            raise CheckpointError(
+                f"{self.folder.name}: what an earlier training left can't be removed: {error.strerror}"
+            ) from None
 
     def begin(self, step: int) -> Path:
         """The folder that a rank writes its part of a checkpoint into."""
@@ -127,13 +141,13 @@ class Store:
         """The parts of all ranks, once they are there.
 
         Raises:
-            CheckpointError: some did not come in time.
+            RanksMissing: some did not come in time.
         """
         end = time.monotonic() + seconds
         paths = [folder / _announcement(rank) for rank in range(ranks)]
         while missing := [path for path in paths if not path.exists()]:
             if time.monotonic() > end:
-                raise CheckpointError(f"{folder.name}: {len(missing)} of {ranks} ranks did not save in {seconds:g} s")
+                raise RanksMissing(f"{folder.name}: {len(missing)} of {ranks} ranks did not save in {seconds:g} s")
             time.sleep(POLL_SECONDS)
         try:
             found = [RankPart.model_validate_json(path.read_text(encoding="utf-8")) for path in paths]
@@ -146,6 +160,7 @@ class Store:
     def complete(self, folder: Path, manifest: Manifest) -> None:
         """Gives a checkpoint its manifest, and then its name."""
         manifest.write(folder)
+        _sync(folder)
         place = self.path(manifest.step)
         if place.exists():
             # A training that went on from an older one comes here again.
@@ -191,19 +206,30 @@ class Store:
         shutil.rmtree(folder)
 
 
-def copy(source: Path, target: Path) -> None:
-    """Copies complete checkpoints into a folder of their own, so that who goes on from them leaves them as they were.
+def copy(source: Path, target: Path, step: int) -> None:
+    """Copies a checkpoint, and of the others what can be read, so that who goes on leaves them as they were.
+
+    Args:
+        source: folder of checkpoints.
+        target: folder to make.
+        step: of the one that is needed.
 
     Raises:
-        CheckpointError: they can't be read, or not written.
+        CheckpointError: it can't be read, or not written.
     """
     try:
         target.mkdir(parents=True)
-        for step in Store(source).steps():
-            shutil.copytree(source / name(step), target / name(step))
+        shutil.copytree(source / name(step), target / name(step))
     except (OSError, shutil.Error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "not all files"
-        raise CheckpointError(f"{source.name} can't be copied: {reason}") from None
+        first = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror
+        raise CheckpointError(f"{source.name}/{name(step)} can't be copied: {first}; free the disk") from None
+    for other in Store(source).steps():
+        if other != step:
+            try:
+                shutil.copytree(source / name(other), target / (name(other) + _PART))
+                os.rename(target / (name(other) + _PART), target / name(other))
+            except (OSError, shutil.Error):
+                shutil.rmtree(target / (name(other) + _PART), ignore_errors=True)
 
 
 def _announcement(rank: int) -> str:

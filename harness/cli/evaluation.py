@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from harness.errors import HarnessError
+from harness.errors import CheckpointError, HarnessError
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Have checkpoints do tasks, and compare them.")
 
@@ -46,7 +46,7 @@ def watch(
     folder: Annotated[Path, typer.Argument(help="Below which runs leave their checkpoints.")],
     tasks: Tasks,
     shots: Shots = 0,
-    every: Annotated[float, typer.Option("--every", help="Seconds between looks.")] = 5.0,
+    every: Annotated[float, typer.Option("--every", min=0.1, help="Seconds between looks.")] = 5.0,
     once: Annotated[bool, typer.Option("--once", help="Ask what is there now, and end.")] = False,
     hardware: Hardware = "cpu",
 ) -> None:
@@ -61,15 +61,18 @@ def watch(
     failed = False
     while True:
         for checkpoint in complete(folder, seen):
-            seen.add(checkpoint)
             try:
                 count, done = examine(checkpoint, asked, Code(Path.cwd()))
                 said = f"{count} samples asked, {done} had their results"
+                seen.add(checkpoint)
             except HarnessError as error:
                 if not checkpoint.exists():
                     said = "it was removed, as old ones are, before it could be asked"
                 else:
                     said, failed = f"error: {error}", True
+                    # Damaged it stays damaged; a log that another one writes is free again some time.
+                    if isinstance(error, CheckpointError):
+                        seen.add(checkpoint)
             console.print(f"{checkpoint}: {said}", markup=False, soft_wrap=True)
         if once:
             raise typer.Exit(2 if failed else 0)

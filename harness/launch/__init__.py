@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -14,13 +15,13 @@ from harness.checkpoints.resume import check_resume
 from harness.checkpoints.store import FOLDER, Store, copy
 from harness.corpus import Corpus
 from harness.environment import Host, machine_key
-from harness.errors import CheckpointError, LaunchError, ScenarioError
+from harness.errors import CheckpointError, LaunchError, ResultsError, ScenarioError
 from harness.faults import Fault
 from harness.files import tail
 from harness.launch import local, msrun, spikes
 from harness.launch.code import Code
 from harness.launch.rank import CORES
-from harness.launch.request import Request, report_file
+from harness.launch.request import Request, clear, report_file
 from harness.launch.supervise import Job, Progress, RankFailure, supervise
 from harness.models import sizes_of
 from harness.run import RankReport, Run
@@ -76,7 +77,8 @@ def train(
         if until is not None and until <= step:
             raise ScenarioError(f"until={until} and the checkpoint of step {step} disagree: it is past that")
         if resume.resolve() != folder / FOLDER:
-            copy(resume, folder / FOLDER)
+            copy(resume, folder / FOLDER, step)
+    clear(folder)
     Request(
         scenario=scenario.to_dict(),
         hardware=hardware,
@@ -95,7 +97,9 @@ def train(
         try:
             supervise(Job(command, ranks, folder, environment, deadline), progress)
         except RankFailure as error:
-            explained = "\n".join(spikes.explain(folder))
+            explained = ""
+            with suppress(ResultsError):
+                explained = "\n".join(spikes.explain(folder))
             if explained:
                 raise RankFailure(f"{error}\n{explained}", error.timed_out) from None
             raise

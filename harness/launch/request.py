@@ -1,5 +1,6 @@
 """What a rank process is asked to do, and the names of the files through which it answers."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -41,3 +42,12 @@ class Request(BaseModel):
 def report_file(folder: Path, rank: int) -> Path:
     """Where a rank leaves its report, complete or not at all."""
     return folder / f"rank-{rank}.json"
+
+
+def clear(folder: Path) -> None:
+    """Removes what an earlier run left in its folder, so that nobody takes it for this one's; not its checkpoints."""
+    for pattern in ("rank-*.*", "scheduler.*", "launcher.log", PROGRESS, "trace-*.jsonl"):
+        for path in folder.glob(pattern):
+            path.unlink()
+    for name in ("triage", "msrun"):
+        shutil.rmtree(folder / name, ignore_errors=True)

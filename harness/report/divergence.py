@@ -21,11 +21,22 @@ def verdict(found: Comparison, tolerance: float) -> list[str]:
             lines.append(f"at step {before[-1]}, the last before that was traced, they agree within {tolerance:g}")
         elif found.parting.kind == "parameter":
             lines.append("they begin with other parameters")
-        return lines
+        return [*lines, *_alone(found)]
     lines = [f"no place of {len(found.steps)} traced steps is further apart than {tolerance:g}"]
     if found.first_bits:
-        return [*lines, f"the first that is not equal in every bit is {found.first_bits}"]
-    return [*lines, "all are equal in every bit"]
+        return [*lines, f"the first that is not equal in every bit is {found.first_bits}", *_alone(found)]
+    return [
+        *lines,
+        "what both hold is equal in every bit" if found.alone else "all are equal in every bit",
+        *_alone(found),
+    ]
+
+
+def _alone(found: Comparison) -> list[str]:
+    if not found.alone:
+        return []
+    more = f" and {len(found.alone) - 3} more" if len(found.alone) > 3 else ""
+    return [f"one of the runs alone holds {', '.join(found.alone[:3])}{more}: nothing was compared with them"]
 
 
 def layer_table(found: Comparison) -> Table | None:

@@ -24,7 +24,7 @@ def markdown(found: Conclusion, evidence: Sequence[Evidence]) -> str:
         "",
         f"{first.spike}. Its update was {'made all the same' if first.made else 'not made'}.",
         "",
-        f"This names {named}: {found.reason}.",
+        f"This names {named}: {_plain(found.reason)}.",
         "",
         "![the last steps](plot.svg)",
         "",

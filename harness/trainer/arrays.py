@@ -18,18 +18,17 @@ from harness.trainer.optimizer import subject
 Arrays = Mapping[str, npt.NDArray[np.generic]]
 
 
-def save(parameters: Sequence[Parameter], path: Path, kind: Format) -> bool:
-    """Writes parameters by their names, and says whether all are finite.
+def save(arrays: Arrays, path: Path, kind: Format) -> bool:
+    """Writes arrays by their names, and says whether all are finite.
 
     Raises:
         OSError: they can't be written.
     """
-    arrays = {p.name: np.ascontiguousarray(p.asnumpy()) for p in parameters}
     try:
         if kind == "ckpt":
-            ms.save_checkpoint([{"name": p.name, "data": p} for p in parameters], str(path))
+            ms.save_checkpoint([{"name": name, "data": Tensor(array)} for name, array in arrays.items()], str(path))
         else:
-            save_file(arrays, path)
+            save_file(dict(arrays), path)
     except (SafetensorError, RuntimeError, ValueError) as error:
         raise OSError(None, str(error).strip().splitlines()[0]) from None
     return all(bool(np.isfinite(array).all()) for array in arrays.values())
@@ -121,4 +120,4 @@ def give(parameters: Sequence[Parameter], arrays: "Arrays | Whole", cut: Mapping
                 f"the checkpoint is of another model: its {parameter.name!r} has shape {array.shape}, not "
                 f"{tuple(parameter.shape)}"
             )
-        parameter.set_data(Tensor(np.ascontiguousarray(array)))
+        parameter.set_data(Tensor(np.asarray(array, order="C")))

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import mindspore as ms
-from mindspore import Parameter
+import numpy as np
+from mindspore import Parameter, Tensor
 from mindspore.train import Callback, RunContext
 
 from harness.checkpoints.manifest import Manifest, RankPart
-from harness.checkpoints.state import RankState
-from harness.checkpoints.store import Store
+from harness.checkpoints.state import RandomState, RankState
+from harness.checkpoints.store import RanksMissing, Store
 from harness.errors import CheckpointError, ResultsError
 from harness.evaluation import Evaluation
 from harness.trainer import arrays, random_state
@@ -37,20 +38,43 @@ class Saver(Callback):
         super().__init__()
         self.training, self.store, self.last = training, store, last
         self.seconds: list[float] = []
+        self._remembered: tuple[RandomState, arrays.Arrays] | None = None
         self.evaluations: list[Evaluation] = []
         self._alarms = len(training.alarms.given)
 
     def on_train_step_end(self, run_context: RunContext) -> None:
         """Saves, where it is time."""
         training, step = self.training, run_context.original_args().cur_step_num
+        self._remembered = None
         alarms, self._alarms = self._alarms, len(training.alarms.given)
-        if training.scenario.checkpoints.is_due(step, self.last):
-            evaluation = training.full_evaluation(step) if training.evaluator else None
-            if evaluation:
+        policy, evaluation = training.scenario.checkpoints, None
+        if policy.is_due(step, self.last):
+            # Not where it is only stopped on purpose: the curve is to be that of a training that was not.
+            if training.evaluator and policy.is_due(step, training.scenario.steps):
+                evaluation = training.full_evaluation(step)
                 self.evaluations.append(evaluation)
             self.save(step, evaluation)
         elif self._alarms > alarms:
             self.save(step, None, alarmed=True)
+
+    def remember(self) -> None:
+        """Takes down what a step changes before its update: generators, and parameters that are not trained."""
+        trained = {parameter.name for parameter in self._engine.parameters}
+        untrained = [p for p in self._engine.model.get_parameters() if p.name not in trained]
+        # Of a stage, the other stages' parameters are here too, and none of them changes.
+        kept = {} if self._engine.forward else {p.name: p.asnumpy().copy() for p in untrained}
+        self._remembered = random_state.capture(), kept
+
+    def put_back(self) -> None:
+        """Undoes what the step did to parameters that are not trained."""
+        if self._remembered:
+            for parameter in self._engine.model.get_parameters():
+                if parameter.name in self._remembered[1]:
+                    parameter.set_data(Tensor(self._remembered[1][parameter.name]))
+
+    def goes_on(self) -> None:
+        """Takes the alarms that were given before for known."""
+        self._alarms = len(self.training.alarms.given)
 
     def save(self, step: int, evaluation: Evaluation | None, alarmed: bool = False) -> None:
         """Writes a checkpoint, and removes the superfluous ones.
@@ -68,6 +92,10 @@ class Saver(Callback):
                 manifest.reason = "alarm" if alarmed else "cadence"
                 self.complete(folder, manifest)
                 self.prune(manifest)
+        except RanksMissing as error:
+            if not alarmed:
+                raise
+            training.warnings.append(f"{error}; they differ on whether there was an alarm at step {step}")
         except (OSError, ResultsError) as error:
             steps = self.store.steps()
             kept = f"the newest complete one is of step {steps[-1]}" if steps else "there is none yet"
@@ -81,6 +109,8 @@ class Saver(Callback):
         """This rank's part."""
         training, engine = self.training, self._engine
         kind = training.scenario.checkpoints.format
+        random, before = self._remembered or (random_state.capture(), {})
+        held = {p.name: np.asarray(p.asnumpy(), order="C") for p in engine.saved()} | dict(before)
         state = RankState(
             curves=training.all_curves(),
             evaluations=training.evaluations,
@@ -89,12 +119,12 @@ class Saver(Callback):
             warnings=training.warnings,
             alarms=training.alarms.given,
             skipped=training.skipped,
-            random=random_state.capture(),
+            random=random,
         )
         part = self.store.add(
             folder,
             training.rank,
-            lambda path: arrays.save(engine.saved(), path, kind),
+            lambda path: arrays.save(held, path, kind),
             kind,
             state.model_dump_json(),
         )
@@ -108,7 +138,10 @@ class Saver(Callback):
 
     def prune(self, written: Manifest) -> None:
         """Removes what is no longer kept."""
-        self.store.prune(self.training.scenario.checkpoints, written)
+        try:
+            self.store.prune(self.training.scenario.checkpoints, written)
+        except OSError as error:
+            self.training.warnings.append(f"old checkpoints can't be removed: {error.strerror}; free the disk")
 
     @property
     def _engine(self) -> Engine:
@@ -147,7 +180,8 @@ class Restored:
         """
         training, manifest, engine = self.training, self.manifest, self.training.engine
         assert isinstance(engine, Engine)
-        same = manifest.scenario["layout"] == training.scenario.layout.to_dict()
+        mine = training.scenario.to_dict()
+        same = all(manifest.scenario[name] == mine[name] for name in ("layout", "pipeline_schedule", "chunks"))
         part = manifest.ranks[training.rank if same else 0]
         if same:
             arrays.give(self.restored(engine), arrays.load(self.folder / part.arrays.name), {})

@@ -101,6 +101,8 @@ def exported(task: Task, shots: int) -> dict[str, Any]:
         "doc_to_text": lambda row: row["prompt"],
         "doc_to_target": lambda row: row["answer"] if kind == "multiple_choice" else row["solution"],
         "target_delimiter": "",
+        # They are in the prompt already.
+        "num_fewshot": 0,
         "metric_list": [{"metric": name} for name in metrics],
         "metadata": {"version": task.header.version},
     }
@@ -119,13 +121,10 @@ def _stripped(answers: list[list[str]], rows: list[Any]) -> list[list[str]]:
 
 
 def numbers(metrics: dict[str, Any]) -> dict[str, float]:
-    """The metrics alone, without the names of filters."""
-    found = {}
-    for name, value in metrics.items():
-        metric, comma, _ = name.partition(",")
-        if comma and isinstance(value, int | float):
-            found[metric] = float(value)
-    return found
+    """The metrics alone; with the names of filters where there are several."""
+    values = {name: value for name, value in metrics.items() if "," in name and isinstance(value, int | float)}
+    filters = {name.partition(",")[2] for name in values}
+    return {name if len(filters) > 1 else name.partition(",")[0]: float(value) for name, value in values.items()}
 
 
 def main(folder: Path) -> None:
@@ -142,7 +141,7 @@ def main(folder: Path) -> None:
     found = simple_evaluate(
         model,
         tasks=tasks,
-        num_fewshot=request.shots if request.names and request.shots else None,
+        num_fewshot=request.shots,
         limit=request.limit,
         task_manager=manager,
         bootstrap_iters=100,

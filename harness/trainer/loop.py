@@ -192,7 +192,8 @@ class Training:
         """
         assert isinstance(self.engine, Engine)
         self.done, self.samples_seen = step, samples
-        told = {name: list(values) for name, values in state.curves.items()}
+        # A curve that was not kept from the first step on would say each value of another step.
+        told = {name: list(values) for name, values in state.curves.items() if len(values) == step}
         self.curves.curves = {name: told.pop(name) for name in self.engine.outputs if name in told}
         self.told = told
         self.engine.step.tokens_seen = int(told["tokens_seen"][-1])
@@ -201,6 +202,7 @@ class Training:
         self.skipped[:] = state.skipped
         self.warnings = list(dict.fromkeys([*state.warnings, *self.warnings]))
         replay(self, state)
+        self.saver.goes_on()
 
     def all_curves(self) -> dict[str, list[float]]:
         """One value a step of everything that has one."""
@@ -212,11 +214,15 @@ class Training:
         Raises:
             CheckpointError: another training saves into its folder, or what it is to go on from is not whole.
         """
-        saves = self.scenario.checkpoints.every > 0 or self.sentry is not None
-        with self.store.owned() if saves and self.rank == 0 else nullcontext():
+        with self.store.owned() if self.saves and self.rank == 0 else nullcontext():
             if self.restored:
                 self.restored.apply()
             return self._train()
+
+    @property
+    def saves(self) -> bool:
+        """Whether it may leave checkpoints."""
+        return self.scenario.checkpoints.every > 0 or self.sentry is not None
 
     def _train(self) -> RankReport:
         scenario = self.scenario
@@ -226,7 +232,7 @@ class Training:
         if scenario.engine == "explicit":
             replica = scenario.layout.position(self.rank)[1]
             own = share(order.T, scenario.layout.dp, replica).T
-        datasets = self.passes(scenario, self.corpus.train, own)
+        datasets = self.passes(scenario, self.corpus.train, own) if steps else ()
         meter = LoadMeter()
         monitors = Monitors(self.callbacks, scenario.steps)
         for rows, positions, (windows,) in zip(order, own, self.waited_for(datasets), strict=True):
@@ -234,15 +240,17 @@ class Training:
             monitors.begin_step(step)
             if self.tracer:
                 self.tracer.before(step, windows)
+            if self.sentry:
+                self.saver.remember()
             rate = self.rate(step)
             outputs = (*self.step(windows, rate, step), rate)
             self.done, self.samples_seen = step, self.samples_seen + int((rows >= 0).sum())
             self.tell("tokens_seen", self.engine.tokens_seen)
-            if scenario.checkpoints.every:
+            if self.saves and len(self.told.get("batch_checksum", ())) == step - 1:
                 self.tell("batch_checksum", zlib.crc32(windows.asnumpy().tobytes()))
             monitors.end_step(outputs)
         load = meter.load()
-        if isinstance(self.engine, Engine):
+        if isinstance(self.engine, Engine) and steps:
             self.engine.work_alone(windows)
         return self.report(load)
 

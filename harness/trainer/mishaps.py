@@ -12,6 +12,7 @@ from mindspore import Parameter, Tensor
 from mindspore.train import Callback, RunContext
 
 from harness.trainer.parallel.explicit import Engine
+from harness.trainer.parallel.traffic import Collective
 from harness.trainer.step import TrainStep
 
 if TYPE_CHECKING:
@@ -174,19 +175,28 @@ def bad_batch(amount: float, training: "Training") -> None:
     training.waited_for = spoiled  # type: ignore[method-assign]
 
 
-def exploding_gradient(amount: float, training: "Training") -> None:
-    """The gradient of a parameter in the middle is a million times as large."""
-    step = training.step
-    assert isinstance(step, TrainStep)
-    healthy, middle = step.gradients, len(training.engine.parameters) // 2
+class _Corruption:
+    """Stands behind the reductions of a step and spoils one gradient."""
 
-    def gradients(windows: Any) -> tuple[Tensor, ...]:
-        found = list(healthy(windows))
-        if training.done + 1 == int(amount):
-            found[2 + middle] = found[2 + middle] * 1e6
+    def __init__(self, training: "Training", step: int) -> None:
+        self.training, self.step = training, step
+        self.index = 2 + len(training.engine.parameters) // 2
+
+    def __call__(self, *sums: Tensor) -> tuple[Tensor, ...]:
+        found = list(sums)
+        if self.training.done + 1 == self.step:
+            found[self.index] = found[self.index] * 1e6
         return tuple(found)
 
-    step.gradients = gradients  # type: ignore[assignment]
+    def traffic(self) -> list[Collective]:
+        return []
+
+
+def exploding_gradient(amount: float, training: "Training") -> None:
+    """On the last rank, after reduction, the gradient of a parameter in the middle is a million times as large."""
+    assert isinstance(training.step, TrainStep)
+    if _is_last(training):
+        training.step.reductions.append(_Corruption(training, int(amount)))
 
 
 MISHAPS: dict[str, Callable[[float, "Training"], None]] = {

@@ -39,4 +39,4 @@ class StepProfiler(Callback):
 
     def operators(self) -> list[Operator]:
         """What a step called, slowest kind first; nothing where no step was profiled."""
-        return read_operators(self.folder, self.steps) if self.steps else []
+        return read_operators(self.folder, self.steps) if self._profile else []

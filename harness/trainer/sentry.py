@@ -5,9 +5,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import mindspore as ms
 import numpy as np
 import numpy.typing as npt
 from mindspore import Tensor
+from mindspore.communication import GlobalComm
 
 from harness.errors import TrainingStopped
 from harness.files import write_atomically
@@ -15,6 +17,7 @@ from harness.guard import Spike, Watch
 from harness.models import sizes_of
 from harness.trainer.optimizer import learning_rate
 from harness.trainer.parallel.explicit import Engine
+from harness.trainer.parallel.norm import Agree
 from harness.triage import Evidence, Row, place, unusual_rows
 
 if TYPE_CHECKING:
@@ -46,6 +49,8 @@ class Sentry:
         self.training, self.engine, self.folder = training, engine, folder
         self.watch = Watch(training.scenario.guard)
         self._seen = 0
+        several = training.scenario.layout.world_size > 1
+        self._agree = Agree(GlobalComm.WORLD_COMM_GROUP) if several else None
         self._before: tuple[npt.NDArray[np.int32], npt.NDArray[np.int64], Norms] | None = None
 
     def __call__(self, step: int, loss: float, norm: float, windows: Tensor, norms: Norms) -> bool:
@@ -63,6 +68,11 @@ class Sentry:
         """
         guard, training = self.training.scenario.guard, self.training
         spike = self.watch.look(step, loss, norm)
+        if self._agree is not None:
+            # Replicas that differ, by a fault, would decide otherwise, and wait for each other for ever.
+            spikes = float(self._agree(Tensor([float(spike is not None)], ms.float32)).asnumpy()[0])
+            if spikes and spike is None:
+                spike = self.watch.follow(step, loss)
         batch = windows.asnumpy(), training.positions, norms
         if spike is None:
             self._before = batch
@@ -71,7 +81,7 @@ class Sentry:
         made = guard.policy == "stop" and spike.is_finite and not ends
         if spike.in_a_row == 1 and step > 1 and step - 1 not in training.store.steps():
             training.saver.save(step - 1, None, alarmed=True)
-        if self._seen < MOST:
+        if ends or self._seen < MOST:
             self._seen += 1
             self._leave(spike, loss, norm, batch, made)
         if ends:
@@ -79,6 +89,7 @@ class Sentry:
             many = f"{spike.in_a_row} spikes in a row" if spike.in_a_row > 1 else "it"
             raise TrainingStopped(f"{spike}; the guard ends the training after {many}")
         if not made:
+            training.saver.put_back()
             training.skipped.append(step)
             training.warnings.append(f"{spike}; its update was left out")
         return made

@@ -259,6 +259,8 @@ class TrainStep:
         found = [each for reduction in self.reductions for each in reduction.traffic()]
         if self.update.agree is not None:
             found += AGREEMENTS
+        if self.sentry is not None:
+            found += [AGREEMENTS[1], AGREEMENTS[2]] if self.update.agree is not None else [AGREEMENTS[2]]
         return [*found, *self.update.optimizer.traffic()]
 
     def _reduce(self, reduction: nn.Cell, sums: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from mindspore import Tensor
 
 from harness import trace
+from harness.errors import ResultsError
 from harness.metrics.sketch import signs, sketch
 from harness.trace import Layer, Piece, RankStep
 from harness.trainer.parallel.explicit import Engine
@@ -58,8 +59,11 @@ class Tracer:
             return
         named = zip(self.engine.parameters, means, strict=True)
         self._step.layers += [self._shard("gradient", parameter.name, mean) for parameter, mean in named]
-        with self.path.open("a", encoding="utf-8") as file:
-            file.write(self._step.model_dump_json() + "\n")
+        try:
+            with self.path.open("a", encoding="utf-8") as file:
+                file.write(self._step.model_dump_json() + "\n")
+        except OSError as error:
+            raise ResultsError(f"{self.path.name} can't be written: {error.strerror}; free the disk") from None
         self._step = None
 
     @property

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fixtures.scenarios import SHORT
+from fixtures.scenarios import FOUR_LAYERS, SHORT
 from fixtures.texts import page
 from harness import Checkpoints, Layout, cards, hardware
 from harness.errors import LaunchError
@@ -55,14 +55,14 @@ def test_it_resumes_bit_for_bit(trainer, gate, mode, kind):
 
 @hardware("cpu", "gpu", "ascend")
 def test_it_resumes_from_any_step_again_and_again(trainer):
-    """Feature: saved after every update; stopped after the first, killed before the fourth, stopped after the eighth.
+    """Feature: saved after every third update; stopped after the first, killed before 5, stopped after 8.
 
     Expectation: resumed each time, nothing of it shows.
     """
-    scenario = SAVING.replace(data=page(trainer.session.root), checkpoints=Checkpoints(every=1))
+    scenario = SAVING.replace(data=page(trainer.session.root), checkpoints=Checkpoints(every=3))
     whole = trainer.run(scenario)
     trainer.run(scenario, until=1)
-    second = killed(trainer, scenario, "kill_step=4", resume=trainer.checkpoints)
+    second = killed(trainer, scenario, "kill_step=5", resume=trainer.checkpoints)
     third = trainer.run(scenario, until=8, resume=second)
     assert third.resumed_from == 3
     assert third.curve("loss") == whole.curve("loss")[:8]
@@ -77,25 +77,25 @@ PHASES = {
     "kill_saved": 4,
     "kill_pruning": 4,
     "kill_evaluating": 2,
-    "kill_reporting": 8,
+    "kill_reporting": 10,
 }
-"""Where it dies → the newest checkpoint that must be left. ``kill_reporting`` follows the last."""
+"""Where it dies → the newest checkpoint that must be left."""
+
+BY_NIGHT = PHASES.keys() - {"kill_saving", "kill_reporting"}
 
 
 @hardware("cpu", "gpu", "ascend")
 @pytest.mark.parametrize(
-    "phase",
-    [name if name == "kill_saving" else pytest.param(name, marks=pytest.mark.nightly) for name in PHASES],
+    "phase", [pytest.param(name, marks=[pytest.mark.nightly] * (name in BY_NIGHT)) for name in PHASES]
 )
 def test_a_death_while_saving_costs_at_most_the_work_since(trainer, phase):
-    """Feature: a rank that dies in one of the phases of saving after update 4, or after update 8 of 10 before it tells.
+    """Feature: a rank that dies in one of the phases of saving after update 4, or when all is done, before it tells.
 
     Expectation: the newest complete checkpoint is gone on from, and the end is equal in every bit.
     """
     scenario = SAVING.replace(checkpoints=Checkpoints(every=2, kept=1))
-    until = 8 if phase == "kill_reporting" else None
     with pytest.raises(LaunchError, match="was killed by SIGKILL"):
-        trainer.run(scenario, fault=f"{phase}=4", until=until)
+        trainer.run(scenario, fault=f"{phase}=4")
     resumed = trainer.run(scenario, resume=trainer.checkpoints)
     assert resumed.resumed_from == PHASES[phase]
     assert equal(resumed, trainer.run(scenario))
@@ -128,6 +128,25 @@ def test_two_ranks_resume_bit_for_bit_and_so_does_one_to_rounding(trainer, layou
     assert alone.curve("loss") == pytest.approx(whole.curve("loss"), rel=1e-5)
     assert alone.curve("update_norm") == pytest.approx(whole.curve("update_norm"), rel=1e-3)
     assert alone.parameter_distance(whole) < 1e-4
+
+
+@hardware("cpu", "gpu", "ascend")
+@cards(2)
+@pytest.mark.nightly
+def test_stages_may_be_cut_otherwise_at_a_checkpoint(trainer):
+    """Feature: two stages of two blocks each, resumed with two interleaved chunks a stage.
+
+    Expectation: blocks find their new places, and the numbers go on, to rounding.
+    """
+    scenario = FOUR_LAYERS.replace(
+        layout=Layout(pp=2), micro_batches=4, eval_sequences=0, checkpoints=Checkpoints(every=5)
+    )
+    whole = trainer.run(scenario)
+    trainer.run(scenario, until=5)
+    interleaved = scenario.replace(pipeline_schedule="interleaved", chunks=2)
+    resumed = trainer.run(interleaved, resume=trainer.checkpoints)
+    assert resumed.curve("loss") == pytest.approx(whole.curve("loss"), rel=1e-5)
+    assert resumed.parameter_distance(whole) < 1e-4
 
 
 @hardware("cpu", "gpu", "ascend")

@@ -3,10 +3,9 @@
 import pytest
 
 from fixtures.scenarios import SHORT
-from harness import Checkpoints, Layout, cards, hardware
+from harness import Checkpoints, Guard, Layout, cards, hardware
 from harness.checkpoints.store import Store
 from harness.errors import LaunchError
-from harness.guard import Guard
 
 WATCHED = SHORT.replace(
     steps=56,
@@ -62,6 +61,38 @@ def test_a_spike_may_be_left_out(trainer, gate):
     assert spiky.curve("loss")[50:] == pytest.approx(healthy.curve("loss")[50:], rel=0.05)
     assert healthy.curve("loss") == trainer.run(skipping.replace(guard=Guard())).curve("loss")
     gate.check(healthy, only=["loss", "grad_norm", "skipped_updates"])
+
+
+@hardware("cpu", "gpu", "ascend")
+def test_what_the_guard_saves_is_the_training_as_it_was(trainer):
+    """Feature: a model that draws random numbers in forward, ended by the guard, resumed without the fault.
+
+    Expectation: the batch is seen again with the same random numbers: everything is equal to a training without fault.
+    """
+    scenario = WATCHED.replace(model="fixtures.models:dropping", mode="pynative", learning_rate=2e-2)
+    with pytest.raises(LaunchError, match="error: step 50: "):
+        trainer.run(scenario, fault="exploding_gradient=50")
+    resumed = trainer.run(scenario, resume=trainer.checkpoints)
+    assert resumed.resumed_from == 49
+    whole = trainer.run(scenario)
+    assert resumed.curve("loss") == whole.curve("loss")
+    assert resumed.weights == whole.weights
+
+
+@hardware("cpu", "gpu", "ascend")
+@cards(2)
+@pytest.mark.nightly
+def test_replicas_that_differ_stop_together(trainer):
+    """Feature: on one of two replicas a reduced gradient is a million times as large at one step.
+
+    Expectation: that rank sees the spike and both act on it, so nobody waits for the other; its layer is named.
+    """
+    scenario = WATCHED.replace(steps=30, layout=Layout(dp=2), checkpoints=Checkpoints(every=30))
+    with pytest.raises(LaunchError, match=r"error: step 20: .*the guard ends the training"):
+        trainer.run(scenario, fault="exploding_gradient=20")
+    report = trainer.folder / "triage" / "step-00000020" / "report.md"
+    assert "makes up 100.0% of the norm" in report.read_text()
+    assert "on rank 1" in report.read_text()
 
 
 @hardware("cpu", "gpu", "ascend")

@@ -86,7 +86,7 @@ def test_a_missing_compiler_is_named(monkeypatch, tmp_path):
 
 
 def test_the_command_line_shows_every_operator_with_its_reason(tmp_path):
-    (tmp_path / "mine.py").write_text(f"from harness import Layout, Scenario\nSMALL = {SMALL!r}\n")
+    (tmp_path / "mine.py").write_text(f"from harness import Checkpoints, Guard, Layout, Scenario\nSMALL = {SMALL!r}\n")
     done = subprocess.run(
         [sys.executable, "-m", "harness.cli", "audit", "mine:SMALL", "--parameters"],
         cwd=tmp_path,

@@ -67,9 +67,10 @@ def test_more_steps_would_bend_the_schedule(manifest):
     resume(manifest.model_copy(update={"scenario": constant.to_dict()}), constant.replace(steps=200))
 
 
-def test_there_must_be_something_left_to_do(manifest):
-    with pytest.raises(CheckpointError, match="the end of steps=100: there is nothing to go on with"):
-        resume(manifest.model_copy(update={"step": 100}), SCENARIO)
+def test_a_finished_training_may_still_report_and_none_goes_back(manifest):
+    resume(manifest.model_copy(update={"step": 100}), SCENARIO)
+    with pytest.raises(CheckpointError, match="the checkpoint of step 101 is past steps=100; use more steps"):
+        resume(manifest.model_copy(update={"step": 101}), SCENARIO)
 
 
 @pytest.mark.parametrize(("data", "windows"), [("text-1", 50), ("text-0", 51)])

@@ -38,7 +38,7 @@ def two(tmp_path_factory):
 
 def copied(two, place: Path) -> Store:
     shutil.rmtree(place, ignore_errors=True)
-    copy(two.folder, place)
+    shutil.copytree(two.folder, place)
     return Store(place)
 
 
@@ -84,16 +84,24 @@ def test_a_file_cut_to_any_length_is_never_taken_for_whole(two, tmp_path_factory
 
 @given(st.data())
 def test_a_flipped_bit_is_never_taken_for_whole(two, tmp_path_factory, data):
-    """In the manifest, where it may make another of it, nothing of the arrays is taken that was not saved so."""
+    """Nor in the manifest: another number of samples would be another place in the data."""
     store = copied(two, tmp_path_factory.getbasetemp() / "flip")
-    path = data.draw(st.sampled_from([p for p in files(store.path(20)) if p.name != MANIFEST]))
+    path = data.draw(st.sampled_from(files(store.path(20))))
     content = bytearray(path.read_bytes())
     place = data.draw(st.integers(0, len(content) - 1))
     content[place] ^= 1 << data.draw(st.integers(0, 7))
     path.write_bytes(content)
     manifest, problems = store.newest()
     assert manifest.step == 10
-    assert "is not what was saved" in problems[0]
+    assert path.name != MANIFEST or MANIFEST in problems[0]
+
+
+def test_a_changed_number_in_the_manifest_is_found(two, tmp_path):
+    store = copied(two, tmp_path / "c")
+    path = store.path(20) / MANIFEST
+    path.write_text(path.read_text().replace('"samples": 320', '"samples": 720'))
+    with pytest.raises(CheckpointError, match=r"manifest\.json is not what was written \(seal [0-9a-f]{16}\)"):
+        store.read(20)
 
 
 @pytest.mark.parametrize("name", ["rank-0.safetensors", "rank-1.json", MANIFEST])
@@ -302,10 +310,23 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path):
 def test_a_copy_holds_complete_ones_alone(two, tmp_path):
     store = copied(two, tmp_path / "c")
     store.begin(30)
-    copy(store.folder, tmp_path / "d")
+    copy(store.folder, tmp_path / "d", 10)
     assert sorted(path.name for path in (tmp_path / "d").iterdir()) == ["step-00000010", "step-00000020"]
-    with pytest.raises(CheckpointError, match="can't be copied"):
-        copy(store.folder, tmp_path / "d")
+    with pytest.raises(CheckpointError, match="can't be copied: File exists; free the disk"):
+        copy(store.folder, tmp_path / "d", 10)
+
+
+def test_a_checkpoint_that_cannot_be_read_stands_in_nobodys_way(two, tmp_path):
+    """A link to nothing can't be copied."""
+    store = copied(two, tmp_path / "c")
+    broken = store.path(20) / "rank-0.json"
+    broken.unlink()
+    broken.symlink_to("nowhere")
+    assert store.newest()[0].step == 10
+    copy(store.folder, tmp_path / "d", 10)
+    assert Store(tmp_path / "d").steps() == [10]
+    with pytest.raises(CheckpointError, match=r"step-00000020 can't be copied: .*No such file"):
+        copy(store.folder, tmp_path / "e", 20)
 
 
 def test_nothing_is_nothing(tmp_path):

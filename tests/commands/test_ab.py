@@ -56,7 +56,7 @@ def test_two_at_once_where_asked_for():
     [
         ({"recompute": "none"}, "recompute: the scenario has this value already"),
         ({"recomptue": "full"}, "no field 'recomptue'; did you mean 'recompute'"),
-        ({"layout.dq": 2}, "is not a layout"),
+        ({"layout.dq": 2}, "is no Layout"),
         ({"batch": "many"}, "batch must be a whole number"),
     ],
 )

@@ -134,17 +134,42 @@ def test_a_model_whose_code_changed_is_refused_by_the_parameter(run, tmp_path):
         train(scenario, "cpu", code, tmp_path / "again", 120.0, resume=tmp_path / "run" / FOLDER)
 
 
-def test_hidden_random_state_is_told(tmp_path):
-    """What MindSpore's own dropout draws from can't be saved on CPU; the training says so."""
+@pytest.mark.parametrize("kind", ["safetensors", "ckpt"])
+def test_hidden_random_state_is_told_and_a_scalar_comes_back(tmp_path, kind):
+    """What MindSpore's own dropout draws from can't be saved on CPU, and is told. A parameter may have no axis."""
     (tmp_path / "own.py").write_text(
-        "from mindspore import nn\n"
+        "from mindspore import Parameter, Tensor, nn\n"
         "from fixtures.models import Normalized\n"
+        "class Scaled(nn.Cell):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.scale = Parameter(Tensor(1.5), name='scale')\n"
+        "        self.dropout = nn.Dropout(p=0.1)\n"
+        "    def construct(self, x):\n"
+        "        return self.dropout(x) * self.scale\n"
         "def model(scenario):\n"
-        "    return Normalized(nn.SequentialCell(nn.LayerNorm([64]), nn.Dropout(p=0.1)), scenario.seed)\n"
+        "    return Normalized(Scaled(), scenario.seed)\n"
     )
     shutil.copytree(ROOT / "fixtures", tmp_path / "fixtures")
-    run = train(SCENARIO.replace(model="own:model"), "cpu", Code(tmp_path), tmp_path / "run", 120.0, until=2)
+    scenario = SCENARIO.replace(model="own:model", checkpoints=Checkpoints(every=2, format=kind))
+    run = train(scenario, "cpu", Code(tmp_path), tmp_path / "run", 120.0, until=2)
     assert any("MindSpore keeps what they draw from in its kernels" in warning for warning in run.warnings)
+    resumed = train(scenario, "cpu", Code(tmp_path), tmp_path / "on", 120.0, until=4, resume=tmp_path / "run" / FOLDER)
+    assert resumed.resumed_from == 2
+    assert 1.4 < resumed.weights["norm.scale"].norm < 1.6
+
+
+def test_a_run_may_go_on_in_its_own_folder_and_takes_nothing_old_for_new(run, tmp_path):
+    """Reports, exit statuses and logs of the one that stopped lie there."""
+    stopped, folder = run
+    shutil.copytree(folder, tmp_path / "run")
+    (tmp_path / "run" / "trace-0.jsonl").write_text("old\n")
+    resumed = train(SCENARIO, "cpu", CODE, tmp_path / "run", 120.0, resume=tmp_path / "run" / FOLDER)
+    assert (resumed.resumed_from, len(resumed.curve("loss"))) == (4, 6)
+    assert resumed.curve("loss")[:4] == stopped.curve("loss")
+    assert not (tmp_path / "run" / "trace-0.jsonl").exists()
+    again = train(SCENARIO, "cpu", CODE, tmp_path / "run", 120.0, resume=tmp_path / "run" / FOLDER)
+    assert (again.resumed_from, again.curves, again.weights) == (6, resumed.curves, resumed.weights)
 
 
 def test_death_by_the_clock_leaves_something_to_go_on_from(tmp_path):
