@@ -1,6 +1,7 @@
 """Gathers what every test reported, from xdist workers too, into results.json as the session goes."""
 
 import json
+import os
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -20,6 +21,8 @@ from harness.results import Attempt, Results, TestResult
 from harness.session import Session, Trainer
 
 RECORD = "harness_record"
+SUMMARY = "GITHUB_STEP_SUMMARY"
+"""Environment variable with the file that a GitHub job shows as its summary."""
 
 
 def record(
@@ -104,8 +107,22 @@ class Reporter:
                 keep(self.history, self.session.folder, self.results)
             except HarnessError as error:
                 self.notes.append(str(error))
+        self._summarize()
         if self.problems and not session.exitstatus:
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
+
+    def _summarize(self) -> None:
+        """Shows the session where a GitHub job shows its summary."""
+        place = os.environ.get(SUMMARY)
+        if not place or not self.results.tests:
+            return
+        from harness.report.markdown import SUMMARY_LIMIT, markdown
+
+        try:
+            with open(place, "a", encoding="utf-8") as file:
+                file.write(markdown(self.results, SUMMARY_LIMIT) + "\n")
+        except OSError as error:
+            self.notes.append(f"{SUMMARY} can't be written: {error.strerror}")
 
     def _test(self, nodeid: str, content: Mapping[str, Any]) -> TestResult:
         for test in self.results.tests:

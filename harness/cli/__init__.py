@@ -8,13 +8,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from harness.cli import baseline, evaluation, reading, trials
+from harness.cli import baseline, evaluation, reading, report, trials
 from harness.cli.places import BASELINES, LATEST
 from harness.errors import HarnessError, HistoryError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
 app.add_typer(baseline.app, name="baseline")
 app.add_typer(evaluation.app, name="eval")
+app.add_typer(report.app, name="report")
 app.command()(trials.calibrate)
 app.command()(trials.selftest)
 app.command()(trials.ab)

@@ -110,3 +110,29 @@ def memory(name):
     seen.write_text("")
     return 100.0 if again else 300.0
 """
+
+
+class TestElsewhere:
+    def test_a_github_job_gets_a_summary_and_old_ones_stay(self, project, monkeypatch):
+        place = project.path / "summary.md"
+        place.write_text("what an earlier step said\n")
+        monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(place))
+        gated(project)
+        run(project, "-n", "2")
+        text = place.read_text()
+        assert text.startswith("what an earlier step said\n## ❌ 3 of 3 tests failed; ")
+        assert text.count("## ❌") == 1
+        assert "| **NO_BASELINE** | run.peak&#95;memory |" in text
+
+    def test_a_summary_that_cannot_be_written_is_told_and_changes_nothing_else(self, project, monkeypatch):
+        monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.path / "none" / "summary.md"))
+        gated(project)
+        found = run(project)
+        found.stdout.fnmatch_lines(["harness: GITHUB_STEP_SUMMARY can't be written: No such file or directory"])
+        assert len(results(project).tests) == 3
+
+    def test_control_characters_leave_the_junit_file_whole(self, project):
+        body = "def test_x(trainer):\n    raise ValueError('a \\x01 b \\x1b[31m c')\n"
+        suite(project, f"from harness import hardware\n\n@hardware('cpu')\n{body}")
+        run(project, "--junitxml=junit.xml").assert_outcomes(failed=1)
+        assert JUnitXml.fromfile(str(project.path / "junit.xml")).failures == 1

@@ -1,0 +1,42 @@
+"""``harness report``: a session for a pull request, and JUnit files merged."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from harness.cli.places import LATEST
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show a session's results elsewhere.")
+
+
+@app.command()
+def markdown(
+    results: Annotated[Path, typer.Argument(help="Folder of a session's results.")] = LATEST,
+    output: Annotated[Path | None, typer.Option("--output", help="File to write; else it is printed.")] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1_000, help="Characters that it may take.")] = 65_536,
+) -> None:
+    """Print the session for a comment on a pull request: worst first, details folded."""
+    from harness.files import write_atomically
+    from harness.report.markdown import markdown as render
+    from harness.results import read
+
+    text = render(read(results), limit)
+    if output:
+        write_atomically(output, text)
+    else:
+        typer.echo(text, nl=False)
+
+
+@app.command()
+def junit(
+    files: Annotated[list[Path], typer.Argument(help="JUnit files of shards or hardware.")],
+    output: Annotated[Path, typer.Option("--merge", help="File to merge them into.")],
+) -> None:
+    """Merge JUnit files; what can't be read is told, and the others are merged all the same."""
+    from harness.report.junit import merge
+
+    found = merge(files, output)
+    said = f"{found.tests} tests, {found.failures} failures, {found.errors} errors, {found.skipped} skipped"
+    Console(highlight=False).print(f"{output}: {said}, {found.time:.3f} s", markup=False, soft_wrap=True)
