@@ -49,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("harness", "mindspore-harness")
     group.addoption("--require-hardware", action="store_true", help="fail, not skip, where the hardware is missing")
     group.addoption("--results", metavar="DIR", help="folder of results (default: .harness in the root folder)")
-    group.addoption("--baselines", metavar="DIR", help="folder of baselines (default: baselines in the root folder)")
+    group.addoption("--baselines", metavar="DIR", help="folder of baselines (default: [tool.harness] baselines)")
     group.addoption(
         "--history",
         metavar="URL",
@@ -226,7 +226,7 @@ def _recent(config: pytest.Config, nodeid: str) -> Recent:
 
 
 def _baselines(config: pytest.Config) -> Path:
-    return Path(config.option.baselines or config.rootpath / "baselines").absolute()
+    return Path(config.option.baselines or config.rootpath / config.stash[CONFIGURATION].baselines).absolute()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -19,6 +19,7 @@ def test_settings_are_read(tmp_path):
         "test = 'test_x'\nmetric = 'loss'\nreason = 'why'\nuntil = 2027-06-30\n"
     )
     found = read(tmp_path)
+    assert found.baselines == "baselines"
     assert found.policy == {"machine": {"lane": "advisory"}}
     assert found.expected[0].until == date(2027, 6, 30)
 
@@ -28,6 +29,9 @@ def test_settings_are_read(tmp_path):
     [
         ("[", "pyproject.toml can't be read"),
         ("[tool.harness.policy.losss]\nrelative = 1\n", r"\[tool.harness.policy\] in pyproject.toml: metric 'losss'"),
+        ("[tool.harness]\nbaseline = 'x'\n", r"has no setting 'baseline'; did you mean 'baselines'\?"),
+        ("[tool.harness]\nbaselines = '../x'\n", "must name a folder below the project's"),
+        ("[tool.harness]\nbaselines = 3\n", "baselines=3 in pyproject.toml must name a folder"),
         (
             "[[tool.harness.expected-failures]]\ntest = 'x'\n",
             r"\[tool.harness.expected-failures\] in pyproject.toml: an",

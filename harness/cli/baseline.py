@@ -17,7 +17,19 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Approved values: list, diff, approve, prune.")
 
 Session = Annotated[Path, typer.Option("--session", help="Folder of a session.")]
-Baselines = Annotated[Path, typer.Option("--baselines", help="Folder of baselines.")]
+
+
+def _configured(context: typer.Context, value: Path) -> Path:
+    """The folder that the project's settings name, where the command names none."""
+    source = context.get_parameter_source("baselines")
+    if source and source.name != "DEFAULT":
+        return value
+    from harness import configuration
+
+    return Path(configuration.read(Path.cwd()).baselines)
+
+
+Baselines = Annotated[Path, typer.Option("--baselines", callback=_configured, help="Folder of baselines.")]
 Only = Annotated[str | None, typer.Option("--only", help="Part of, or glob on, test ids or baseline files.")]
 
 NOTHING = "nothing to approve: every value of the session is as its baseline, or none was selected"
