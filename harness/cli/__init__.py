@@ -22,6 +22,7 @@ app.command()(trials.ab)
 app.command()(reading.plan)
 app.command()(reading.profile)
 app.command()(reading.convert)
+app.command()(reading.compare)
 app.command()(reading.checkpoints)
 app.command()(reading.diverge)
 

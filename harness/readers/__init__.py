@@ -1,0 +1,1 @@
+"""Curves out of what trainings that are not ours leave behind."""

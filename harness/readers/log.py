@@ -1,0 +1,166 @@
+"""Logs of training kits: MindFormers (static graph and PyNative), and JSON Lines."""
+
+import json
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.errors import ResultsError
+from harness.readers.lines import lines
+
+SHOWN = 5
+"""Lines that could not be read of which the beginning is kept."""
+
+NAMES = {
+    "global_norm": "grad_norm",
+    "lr": "learning_rate",
+    "per_step_time": "step_time",
+    "throughput": "achieved_flops",
+    "train_throughput_per_npu": "achieved_flops",
+}
+"""What a kit calls it → what it is called here; other names stay."""
+
+SCALES = {"ms": 1e-3, "s": 1.0, "T": 1e12, "": 1.0}
+"""Unit behind a number → factor to seconds, FLOP/s."""
+
+_OBJECT = re.compile(r'\{\s*"')
+_STEP = re.compile(r"\bstep:\s*\[\s*(\d+)\s*/\s*(\d+)\s*\]")
+_EPOCH = re.compile(r"\bEpoch:\s*\[\s*(\d+)\s*/\s*\d+\s*\]")
+_FIELD = re.compile(r"(\w+):\s*(N/A(?:\s*\([^)]*\))?|\[[^\]]*\]|[^,\s}]+)")
+_NUMBER = re.compile(r"([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf|NaN|Inf))(ms|s|T)?")
+
+Values = dict[str, float]
+Parsed = tuple[int, Values] | None | str
+"""A step and its values; None for a line that says nothing of a step; a text why one that does can't be read."""
+
+
+@dataclass
+class Reading:
+    """What a log says, step by step."""
+
+    curves: dict[str, dict[int, float]] = field(default_factory=dict)
+    """Name → step → value: a lost line shifts nothing."""
+
+    lines: int = 0
+    unread: int = 0
+    """Lines that speak of a step and could not be read."""
+
+    examples: list[str] = field(default_factory=list)
+    """The first of them."""
+
+    repeated: list[int] = field(default_factory=list)
+    """Steps that came again with other values, as after a restart; the later values count."""
+
+    def notes(self) -> list[str]:
+        """What the reader of the curves should know."""
+        found = []
+        if self.unread:
+            shown = "; ".join(self.examples)
+            found.append(f"{self.unread} of {self.lines} lines speak of a step and can't be read: {shown}")
+        if self.repeated:
+            first, last = min(self.repeated), max(self.repeated)
+            found.append(
+                f"{len(self.repeated)} steps between {first} and {last} came more than once, as after a restart; the "
+                "later values count"
+            )
+        return found
+
+
+def read(path: Path) -> Reading:
+    """The curves of a log.
+
+    Raises:
+        ResultsError: it can't be read, or holds no step.
+    """
+    try:
+        found = gather(lines(path))
+    except OSError as error:
+        raise ResultsError(f"{path.name} can't be read: {error.strerror}") from None
+    if not found.curves:
+        told = f" ({'; '.join(found.notes())})" if found.unread else ""
+        raise ResultsError(
+            f"{path.name}: none of {found.lines} lines is a step of a MindFormers log, or of JSON Lines with a "
+            f'"step"{told}'
+        )
+    return found
+
+
+def gather(source: Iterable[str]) -> Reading:
+    """The curves of a log's lines."""
+    found = Reading()
+    repeated: dict[int, None] = {}
+    for line in source:
+        found.lines += 1
+        parsed = parse(line)
+        if isinstance(parsed, str):
+            found.unread += 1
+            if len(found.examples) < SHOWN:
+                found.examples.append(f"line {found.lines}: {parsed}")
+        elif parsed:
+            step, values = parsed
+            for name, value in values.items():
+                curve = found.curves.setdefault(name, {})
+                if step in curve and not _same(curve[step], value):
+                    repeated[step] = None
+                curve[step] = value
+    found.repeated = list(repeated)
+    # The PyNative trainer writes NaN where it computes no norm.
+    norm = found.curves.get("grad_norm", {})
+    if norm and all(math.isnan(value) for value in norm.values()):
+        del found.curves["grad_norm"]
+    return found
+
+
+def parse(line: str) -> Parsed:
+    """One line, whichever kind it is of."""
+    stripped = line.strip()
+    return json_line(stripped) if _OBJECT.match(stripped) else mindformers(stripped)
+
+
+def mindformers(line: str) -> Parsed:
+    """A line of a MindFormers log; steps are counted over epochs."""
+    place = _STEP.search(line)
+    if not place:
+        return None
+    step, of = int(place[1]), int(place[2])
+    epoch = _EPOCH.search(line)
+    if epoch:
+        step += (int(epoch[1]) - 1) * of
+    values: Values = {}
+    for name, text in _FIELD.findall(line[place.end() :]):
+        value = number(text)
+        if value is not None:
+            values[NAMES.get(name, name)] = value
+    if "loss" not in values and "loss: N/A" not in line:
+        return f"no loss in {line[:80]!r}"
+    return step, values
+
+
+def json_line(line: str) -> Parsed:
+    """A JSON object with a ``step`` and numbers."""
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError):
+        return f"no JSON: {line[:80]!r}"
+    step = content.get("step")
+    if not isinstance(step, int) or isinstance(step, bool):
+        return None if step is None else f"step {step!r} is no whole number"
+    values = {
+        NAMES.get(name, name): float(value)
+        for name, value in content.items()
+        if name != "step" and isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    return (step, values) if values else None
+
+
+def number(text: str) -> float | None:
+    """A value as kits write it: ``1e-05``, ``nan``, ``9854ms``, ``[4.4]``, ``[5.0/5.1]`` (this step / running mean)."""
+    inner = text.strip("[]").partition("/")[0].partition(",")[0].strip() if text.startswith("[") else text
+    match = _NUMBER.fullmatch(inner)
+    return float(match[1]) * SCALES[match[2] or ""] if match else None
+
+
+def _same(one: float, other: float) -> bool:
+    return one == other or (math.isnan(one) and math.isnan(other))
