@@ -1,5 +1,6 @@
 """JUnit files of shards and hardware, merged into one."""
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ def merge(sources: Sequence[Path], target: Path) -> JUnitXml:
     """
     merged: Any = JUnitXml()
     problems = []
+    stems = Counter(source.stem for source in sources)
+    names = {s: s.stem if stems[s.stem] == 1 else f"{s.resolve().parent.name}/{s.stem}" for s in sources}
     for source in sources:
         try:
             found: Any = JUnitXml.fromfile(str(source))
@@ -33,8 +36,9 @@ def merge(sources: Sequence[Path], target: Path) -> JUnitXml:
             problems.append(f"{source.name} is no whole JUnit file: {str(error).splitlines()[0]}")
             continue
         for suite in [found] if isinstance(found, TestSuite) else found:
-            suite.name = f"{suite.name} ({source.stem})" if suite.name else source.stem
-            merged.add_testsuite(suite)
+            suite.name = f"{suite.name} ({names[source]})" if suite.name else names[source]
+            # Not add_testsuite: it mixes suites of one name.
+            merged.append(suite)
     merged.update_statistics()
     if len(problems) < len(sources):
         write_atomically(target, merged.tostring().decode("utf-8") + "\n")

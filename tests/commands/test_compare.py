@@ -58,6 +58,13 @@ def test_one_that_ended_earlier_is_not_said_to_agree(tmp_path):
     assert compared(one, other, "--until", 50)[0] == 0
 
 
+def test_the_last_step_that_is_compared_is_compared(tmp_path):
+    other = [*LOSSES[:49], 1.0, *LOSSES[50:]]
+    one, other = log(tmp_path / "a", LOSSES), log(tmp_path / "b", other)
+    assert compared(one, other, "--until", 49)[0] == 0
+    assert compared(one, other, "--until", 50)[0] == 1
+
+
 def test_no_number_is_invalid(tmp_path):
     status, text = compared(log(tmp_path / "a", LOSSES), log(tmp_path / "b", [*LOSSES[:99], "nan", *LOSSES[100:]]))
     assert status == 5

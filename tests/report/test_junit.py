@@ -1,3 +1,5 @@
+import xml.etree.ElementTree as ElementTree
+
 import pytest
 from junitparser import JUnitXml
 from typer.testing import CliRunner
@@ -29,6 +31,25 @@ def test_two_shards_add_up(tmp_path):
     assert found.time == pytest.approx(58.824, abs=1e-3)
     assert [suite.name for suite in found] == ["pytest (cpu)", "pytest (ascend)"]
     assert "run.loss" in (tmp_path / "all.xml").read_text()
+
+
+def test_files_of_the_same_name_are_not_mixed(tmp_path):
+    """Each job leaves its own junit.xml; whoever reads the file without counting cases goes by its attributes."""
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+    parts = [shard(tmp_path / "one" / "junit.xml", 16, 4.0), shard(tmp_path / "two" / "junit.xml", 14, 2.0, failures=1)]
+    merge(parts, tmp_path / "all.xml")
+    root = ElementTree.parse(tmp_path / "all.xml").getroot()
+    assert {name: root.get(name) for name in ("tests", "failures", "errors")} == {
+        "tests": "30",
+        "failures": "1",
+        "errors": "0",
+    }
+    assert [(suite.get("name"), suite.get("tests")) for suite in root] == [
+        ("pytest (one/junit)", "16"),
+        ("pytest (two/junit)", "14"),
+    ]
+    assert len(list(root.iter("testcase"))) == 30
 
 
 def test_a_bare_suite_is_one_too(tmp_path):
