@@ -70,6 +70,7 @@ def test_more_micro_batches_shrink_the_bubble_of_four_stages(trainer):
     assert more < 0.7 * fewer
 
 
+@pytest.mark.nightly
 @hardware("cpu", "gpu", "ascend")
 @cards(2)
 def test_1f1b_keeps_less_in_flight_than_gpipe(trainer):

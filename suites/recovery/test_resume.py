@@ -109,7 +109,7 @@ LAYOUTS = {
 
 
 @hardware("cpu", "gpu", "ascend")
-@pytest.mark.parametrize("layout", ["dp2", "pp2", pytest.param("tp2", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("layout", ["dp2", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("pp2", "tp2"))])
 @cards(2)
 def test_two_ranks_resume_bit_for_bit_and_so_does_one_to_rounding(trainer, layout):
     """Feature: the second of two ranks dies while both save.
