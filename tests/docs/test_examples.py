@@ -1,0 +1,38 @@
+"""The examples of the documentation, as somebody would who copied them."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "docs" / "examples"
+
+
+@pytest.mark.nightly
+def test_a_model_of_ones_own(tmp_path):
+    project = shutil.copytree(EXAMPLES / "own_model", tmp_path / "project")
+
+    def run(*command):
+        environment = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_XDIST_WORKER")}
+        return subprocess.run(
+            [sys.executable, "-m", *command],
+            cwd=project,
+            env={**environment, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    first = run("pytest", "-q", "-m", "cpu")
+    assert "1 failed, 2 passed" in first.stdout, first.stdout + first.stderr
+    assert "NO_BASELINE" in first.stdout
+    approved = run("harness.cli", "baseline", "approve", "--reason", "first values", "--by", "them")
+    assert approved.returncode == 0, approved.stderr
+    second = run("pytest", "-q", "-m", "cpu")
+    assert second.returncode == 0, second.stdout
+    planted = run("pytest", "-q", "-m", "cpu", "-k", "learns", "--plant", "learning_rate=1.5")
+    assert "REGRESSED" in planted.stdout
