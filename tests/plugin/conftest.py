@@ -9,6 +9,7 @@ from tests.plugin.sessions import ROOT
 def environment(monkeypatch):
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
     monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
 
 
