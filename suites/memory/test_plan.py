@@ -33,7 +33,7 @@ TWO = {
     "pp2 gpipe": WIDE.replace(layout=Layout(pp=2), micro_batches=8, pipeline_schedule="gpipe"),
     "dp2 sharded": WIDE.replace(layout=Layout(dp=2, optimizer_sharding=True)),
 }
-NIGHTLY = {"middle", "twice the batch", "twice the sequence", "vocabulary", "pp2", "pp2 gpipe", "dp2 sharded"}
+NIGHTLY = {"middle", "tp2", "twice the batch", "twice the sequence", "vocabulary", "pp2", "pp2 gpipe", "dp2 sharded"}
 
 
 def named(scenarios: dict[str, Scenario]) -> list[Any]:

@@ -59,7 +59,9 @@ ALONE = {"dp4-sharded", "tp4-tied", "pp4-tied"}
 
 
 @hardware("cpu", "gpu", "ascend")
-@pytest.mark.parametrize("layout", TWO_RANKS)
+@pytest.mark.parametrize(
+    "layout", [pytest.param(name, marks=[pytest.mark.nightly] * (name == "pp2-gpipe")) for name in TWO_RANKS]
+)
 @cards(2)
 def test_two_ranks_train_what_one_process_does(trainer, gate, layout):
     """Feature: tensor and pipeline parallelism over two ranks, each schedule.
