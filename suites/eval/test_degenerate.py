@@ -56,6 +56,7 @@ def test_a_lower_perplexity_does_not_excuse_less_varied_text(trainer):
     assert found == {"validation_perplexity": Status.IMPROVED, **poorer}
 
 
+@pytest.mark.nightly
 @hardware("cpu", "gpu", "ascend")
 def test_variety_is_watched_while_a_model_learns(trainer, gate):
     """Feature: continuations sampled and a few held-out sequences evaluated during training.

@@ -18,6 +18,7 @@ PLANNED = {
 """Layouts that test_equivalence.py trains too."""
 
 
+@pytest.mark.nightly
 @hardware("cpu", "gpu", "ascend")
 @cards(2)
 def test_cutting_by_layers_sends_far_less_than_cutting_every_layer(trainer, gate):
@@ -38,7 +39,9 @@ def test_cutting_by_layers_sends_far_less_than_cutting_every_layer(trainer, gate
 
 
 @hardware("cpu", "gpu", "ascend")
-@pytest.mark.parametrize("name", PLANNED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name == "dp4-sharded")) for name in PLANNED]
+)
 @cards(4)
 def test_layouts_send_what_was_planned(trainer, name):
     """Feature: bytes that the busiest rank gives to collectives and messages in a step, beside ``harness plan``.

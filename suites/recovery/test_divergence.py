@@ -23,10 +23,9 @@ def traced(trainer, scenario, fault=""):
     return trace.read(trainer.folder)
 
 
+@pytest.mark.nightly
 @hardware("cpu", "gpu", "ascend")
-@pytest.mark.parametrize(
-    "other", [name if name == "pp2" else pytest.param(name, marks=pytest.mark.nightly) for name in LAYOUTS]
-)
+@pytest.mark.parametrize("other", LAYOUTS)
 @cards(2)
 def test_modes_and_layouts_part_nowhere(trainer, other):
     """Feature: rows, parameters, activations and gradients of six steps, layer by layer, in another mode or layout.
