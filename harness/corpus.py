@@ -232,14 +232,15 @@ def sample_order(windows: int, batch: int, steps: int, seed: int, seen: int = 0)
     Returns:
         (steps, batch) indices of windows, or −1.
     """
-    found: list[npt.NDArray[np.int64]] = []
+    order = np.full((steps, batch), -1, np.int64)
     epoch, first = divmod(seen, windows)
-    while sum(map(len, found)) < steps:
+    done = 0
+    while done < steps:
         left = np.random.Generator(np.random.PCG64([seed, epoch])).permutation(windows)[first:]
-        filling = np.full(-len(left) % batch, -1, np.int64)
-        found.append(np.concatenate([left, filling]).reshape(-1, batch))
-        epoch, first = epoch + 1, 0
-    return np.concatenate(found)[:steps] if found else np.empty((0, batch), np.int64)
+        own = order[done : done + -(-len(left) // batch)].reshape(-1)
+        own[:] = np.pad(left, (0, -len(left) % batch), constant_values=-1)[: len(own)]
+        done, epoch, first = done + -(-len(left) // batch), epoch + 1, 0
+    return order
 
 
 def evenly_spaced(windows: Tokens, count: int) -> Tokens:

@@ -17,7 +17,7 @@ from harness.anonymity import anonymous
 from harness.audit.compile import audit
 from harness.checkpoints.store import FOLDER as CHECKPOINTS
 from harness.devices import find
-from harness.errors import HardwareError, LaunchError, ResultsError
+from harness.errors import HardwareError, LaunchError, ResultsError, ScenarioError
 from harness.faults import Fault
 from harness.files import write_atomically
 from harness.launch.code import Code
@@ -174,6 +174,8 @@ class Trainer:
         session.prepare()
         planted = Fault.parse(fault) if fault else session.fault
         if planted and (not planted.applies(scenario) or (planted.needs_resume and resume is None)):
+            if fault:
+                raise ScenarioError(f"fault {fault!r} has no effect in this run; it would pass for a healthy one")
             planted = None
         key = self._key(scenario, planted, until, resume, fresh)
         self.keys.append(key)

@@ -175,16 +175,17 @@ class Store:
             policy: what is kept.
             written: the newest, where it was just written and need not be read again.
         """
-        manifests = {}
+        manifests, damaged = {}, []
         for step in self.steps():
             try:
                 manifests[step] = read_manifest(self.path(step))
             except CheckpointError:
-                # Damaged: it counts as none, and goes when it is old.
-                continue
+                damaged.append(step)
         alarmed = [step for step, manifest in manifests.items() if manifest.reason == "alarm"]
         evaluations = {step: found.evaluation for step, found in manifests.items() if found.evaluation}
-        old = superfluous(self.steps(), policy.kept, alarmed, best_of(evaluations, policy.best))
+        old = superfluous(manifests, policy.kept, alarmed, best_of(evaluations, policy.best))
+        # What is damaged counts as none of those that are kept, and goes once there is a newer one.
+        old += [step for step in damaged if step < max(manifests, default=0)]
         if not old:
             return
         usable = written if written and written.is_finite else self.newest()[0]

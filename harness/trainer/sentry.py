@@ -18,6 +18,7 @@ from harness.models import sizes_of
 from harness.trainer.optimizer import learning_rate
 from harness.trainer.parallel.explicit import Engine
 from harness.trainer.parallel.norm import Agree
+from harness.trainer.parallel.traffic import Collective
 from harness.triage import Evidence, Row, place, unusual_rows
 
 if TYPE_CHECKING:
@@ -93,6 +94,10 @@ class Sentry:
             training.skipped.append(step)
             training.warnings.append(f"{spike}; its update was left out")
         return made
+
+    def traffic(self) -> list[Collective]:
+        """One number among all ranks, where there are several."""
+        return [Collective("AllReduce", 4)] if self._agree is not None else []
 
     def _leave(
         self,

@@ -1,6 +1,6 @@
 """One training step: gradients of each part, reduction over ranks, clipping, and the update."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 import mindspore as ms
@@ -19,8 +19,11 @@ FLOAT16_LOSS_SCALE = 1024.0
 """Keeps float16 gradients out of the subnormal range; taken out again before anything looks at them."""
 
 
-AGREEMENTS = [Collective("AllReduce", 4 * values) for values in (1, 3, 1)]
-"""Among the ranks of a replica: nothing, to wait for the slowest; loss, tokens, gradient norm; the update's norm."""
+MEASURED = Collective("AllReduce", 4 * 3)
+"""Loss, tokens and gradient norm, among the ranks of a replica."""
+
+AGREEMENTS = [Collective("AllReduce", 4), MEASURED, Collective("AllReduce", 4)]
+"""Among them in a step: nothing, to wait for the slowest; what is measured; the update's norm."""
 
 
 def loss_scale(scenario: Scenario) -> float:
@@ -89,8 +92,8 @@ class Add(nn.Cell):
         return tuple([both[i] + both[self.items + i] for i in range(self.items)])
 
 
-class Measure(nn.Cell):
-    """Mean loss and global gradient norm of what was reduced over the replicas, before anything is updated."""
+class OfSums(nn.Cell):
+    """What is known of a step from the sums that were reduced over the replicas."""
 
     def __init__(self, agree: nn.Cell | None, scale: float, shares: Sequence[float], voice: float) -> None:
         """As ``Update``."""
@@ -100,11 +103,9 @@ class Measure(nn.Cell):
         self.shares = as_shares(shares, len(shares))
         self.voice = voice
 
-    def construct(self, *sums: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Sums over the replicas → mean loss, global gradient norm, tokens, (gradients,) norms of this rank's own."""
-        own = ops.stack([sum_of_squares(gradient) for gradient in sums[2:]])
-        loss, norm, tokens, mean = self.agreed(sums[0], sums[1], ops.reduce_sum(own * self.shares))
-        return loss, norm, tokens, ops.sqrt(own) * mean
+    def squares(self, gradients: tuple[Tensor, ...]) -> Tensor:
+        """(gradients,) sums of squares."""
+        return ops.stack([sum_of_squares(gradient) for gradient in gradients])
 
     def agreed(self, nll: Tensor, tokens: Tensor, squares: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Sums of this rank → mean loss, global norm, tokens, and the factor that makes a mean of a gradient's sum."""
@@ -116,7 +117,17 @@ class Measure(nn.Cell):
         return nll / weight, ops.sqrt(squares) * mean, tokens, mean
 
 
-class Update(Measure):
+class Measure(OfSums):
+    """Mean loss and global gradient norm, before anything is updated."""
+
+    def construct(self, *sums: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """Sums over the replicas → what ``agreed`` makes of them, and the (gradients,) norms of this rank's own."""
+        own = self.squares(sums[2:])
+        loss, norm, tokens, mean = self.agreed(sums[0], sums[1], ops.reduce_sum(own * self.shares))
+        return loss, norm, tokens, mean, ops.sqrt(own) * mean
+
+
+class Update(OfSums):
     """Clips what was reduced over the replicas, then updates: the norm is that of the whole batch's gradient."""
 
     def __init__(
@@ -145,7 +156,7 @@ class Update(Measure):
     def construct(self, rate: Tensor, step: Tensor, *sums: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Sums over the replicas (loss, tokens, gradients) → mean loss, global gradient norm, update norm, tokens."""
         gradients = sums[2:]
-        squares = ops.reduce_sum(ops.stack([sum_of_squares(gradient) for gradient in gradients]) * self.shares)
+        squares = ops.reduce_sum(self.squares(gradients) * self.shares)
         loss, norm, tokens, mean = self.agreed(sums[0], sums[1], squares)
         factor = mean
         if self.clip_norm is not None:
@@ -166,8 +177,14 @@ class ComputesGradients(Protocol):
         """As a Cell's."""
 
 
-Sentry = Callable[[int, float, float, Tensor, npt.NDArray[np.float32]], bool]
-"""Step, loss, global norm, this rank's windows and the norms of its gradients → whether the update may be made."""
+class Sentry(Protocol):
+    """Stands before each update."""
+
+    def __call__(self, step: int, loss: float, norm: float, windows: Tensor, norms: npt.NDArray[np.float32], /) -> bool:
+        """Whether the update may be made, given global norm, this rank's windows and the norms of its gradients."""
+
+    def traffic(self) -> list[Collective]:
+        """What it sends each time."""
 
 
 class Tracer(Protocol):
@@ -238,14 +255,13 @@ class TrainStep:
         if self.update.agree is not None:
             with self.recorder.span("wait", "for the slowest"):
                 self.update.agree(self.nothing).asnumpy()
-        if self.tracer is not None and self.tracer.is_looking:
-            tokens = float(self.measure(*sums)[2].asnumpy())
-            mean = 1.0 / (max(tokens, 1.0) * self.update.scale)
-            self.tracer.gradients([gradient.asnumpy() * np.float32(mean) for gradient in sums[2:]])
-        if self.sentry is not None:
-            measured = [value.asnumpy() for value in self.measure(*sums)]
-            loss, norm, tokens = (float(value) for value in measured[:3])
-            if not self.sentry(step, loss, norm, windows, measured[3]):
+        traces = self.tracer is not None and self.tracer.is_looking
+        if traces or self.sentry is not None:
+            *measured, norms = (value.asnumpy() for value in self.measure(*sums))
+            loss, norm, tokens, mean = (float(value) for value in measured)
+            if self.tracer is not None and traces:
+                self.tracer.gradients([gradient.asnumpy() * np.float32(mean) for gradient in sums[2:]])
+            if self.sentry is not None and not self.sentry(step, loss, norm, windows, norms):
                 self.tokens_seen += int(tokens)
                 return loss, norm, 0.0
         with self.recorder.span("compute", "update"):
@@ -260,7 +276,7 @@ class TrainStep:
         if self.update.agree is not None:
             found += AGREEMENTS
         if self.sentry is not None:
-            found += [AGREEMENTS[1], AGREEMENTS[2]] if self.update.agree is not None else [AGREEMENTS[2]]
+            found += ([MEASURED] if self.update.agree is not None else []) + self.sentry.traffic()
         return [*found, *self.update.optimizer.traffic()]
 
     def _reduce(self, reduction: nn.Cell, sums: tuple[Tensor, ...]) -> tuple[Tensor, ...]:

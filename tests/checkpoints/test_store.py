@@ -162,6 +162,19 @@ def test_the_last_whole_one_stays_while_the_newest_is_not_whole(store):
     assert store.newest()[0].step == 1
 
 
+def test_what_is_damaged_is_none_of_those_that_are_kept(store):
+    """Gone on from 1 because 9 was damaged: 2 and 3 are kept, and 9 goes when 10 is there."""
+    policy = Checkpoints(every=1, kept=2)
+    save(store, 1)
+    save(store, 9)
+    (store.path(9) / MANIFEST).write_text("")
+    for step in (2, 3):
+        save(store, step, policy=policy)
+    assert store.steps() == [2, 3, 9]
+    save(store, 10, policy=policy)
+    assert store.steps() == [3, 10]
+
+
 def test_what_is_not_finite_is_evidence_and_nothing_to_go_on_from(store):
     """However many come after it, the last good one stays."""
     policy = Checkpoints(every=1, kept=1)

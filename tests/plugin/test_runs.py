@@ -79,3 +79,14 @@ def test_a_model_of_the_users_own_is_trained(project):
         "    assert run['parameters'] == 2 * 256 * 8 + 4 * 64 + 3 * 64 + 2 * 8 + 8\n",
     )
     run(project).assert_outcomes(passed=1)
+
+
+def test_a_planted_fault_without_effect_is_an_error_of_the_test(project):
+    """It would pass for a healthy run, and the test that waits for it could not fail."""
+    body = "from harness import Scenario, hardware\n\n@hardware('cpu')\ndef test_x(trainer):\n"
+    suite(project, body + "    trainer.run(Scenario(steps=5), fault='dropped_moments')\n")
+    found = run(project)
+    found.assert_outcomes(failed=1)
+    found.stdout.fnmatch_lines(
+        ["*error: fault 'dropped_moments' has no effect in this run; it would pass for a healthy*"]
+    )

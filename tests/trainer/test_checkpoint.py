@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import Checkpoints, Scenario
+from harness import Checkpoints, Guard, Scenario
 from harness.checkpoints.store import FOLDER, Store
 from harness.errors import CheckpointError, LaunchError, ScenarioError
 from harness.faults import Fault
@@ -179,3 +179,9 @@ def test_death_by_the_clock_leaves_something_to_go_on_from(tmp_path):
     manifest, problems = Store(tmp_path / FOLDER).newest()
     assert manifest.step > 1
     assert problems == []
+
+
+def test_one_process_under_a_guard_sends_nothing(tmp_path):
+    run = train(SCENARIO.replace(guard=Guard("skip"), checkpoints=Checkpoints()), "cpu", CODE, tmp_path, 120.0)
+    assert "communication_calls" not in run.metrics
+    assert run["skipped_updates"] == 0
