@@ -22,7 +22,14 @@ ONE_TOKEN = 0.9
 TOWERS = 0.9
 """Share of the gradient's sum of squares that one parameter must make up to be named, where it did not before."""
 
+AS_BEFORE = "rows, gradients of all layers, and parameters look as before"
+INNOCENT = "rows and parameters are as they should be"
+TOO_LARGE = "updates before were too large"
+
 Fault = Literal["data", "gradients", "parameters"]
+Named = tuple[Fault, str]
+"""What is named, and why."""
+
 _STRICT = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
 
 
@@ -156,53 +163,44 @@ def conclude(evidence: Sequence[Evidence]) -> Conclusion:
     Args:
         evidence: of all ranks that left some, of one step.
     """
-    first = evidence[0]
-    step = first.step
-    poisoned = [(each, each.not_finite[0]) for each in evidence if each.not_finite]
-    if poisoned:
-        each, name = poisoned[0]
-        count = sum(len(other.not_finite) for other in evidence)
-        more = f"; {count} parameters are not" if count > 1 else ""
-        reason = f"{name!r} on rank {each.rank} was not finite before the update{more}"
-        return Conclusion(step=step, fault="parameters", reason=reason)
-    rows = [(each.rank, row) for each in evidence for row in each.rows]
-    if len(rows) > sum(each.before for each in evidence):
-        kinds = Counter(row.what for _, row in rows)
-        named = ", ".join(f"{count} {what}" for what, count in kinds.most_common())
-        places = ", ".join(str(row.position) for _, row in rows[:SHOWN])
-        checked = sum(each.checked for each in evidence)
-        return Conclusion(
-            step=step,
-            fault="data",
-            reason=f"of {checked} rows {named}; positions in the training split: {places}"
-            + (" …" if len(rows) > SHOWN else ""),
-        )
+    fault, reason = _parameters(evidence) or _data(evidence) or _gradients(evidence) or (None, AS_BEFORE)
+    return Conclusion(step=evidence[0].step, fault=fault, reason=reason)
+
+
+def _parameters(evidence: Sequence[Evidence]) -> Named | None:
+    poisoned = [(name, each.rank) for each in evidence for name in each.not_finite]
+    if not poisoned:
+        return None
+    name, rank = poisoned[0]
+    more = f"; {len(poisoned)} parameters are not" if len(poisoned) > 1 else ""
+    return "parameters", f"{name!r} on rank {rank} was not finite before the update{more}"
+
+
+def _data(evidence: Sequence[Evidence]) -> Named | None:
+    rows = [row for each in evidence for row in each.rows]
+    if len(rows) <= sum(each.before for each in evidence):
+        return None
+    kinds = ", ".join(f"{count} {what}" for what, count in Counter(row.what for row in rows).most_common())
+    places = ", ".join(str(row.position) for row in rows[:SHOWN]) + (" …" if len(rows) > SHOWN else "")
+    checked = sum(each.checked for each in evidence)
+    return "data", f"of {checked} rows {kinds}; positions in the training split: {places}"
+
+
+def _gradients(evidence: Sequence[Evidence]) -> Named | None:
     for each in evidence:
         absurd = [name for name, norm in each.norms.items() if not math.isfinite(norm)]
         if absurd:
-            return Conclusion(
-                step=step,
-                fault="gradients",
-                reason=f"the gradient of {absurd[0]!r} is no number, {len(absurd)} of {len(each.norms)} are none; "
-                "rows and parameters are as they should be",
-            )
-        tower = towering(each)
-        if tower:
-            return Conclusion(step=step, fault="gradients", reason=tower)
+            count = f"{len(absurd)} of {len(each.norms)} are none"
+            return "gradients", f"the gradient of {absurd[0]!r} is no number, {count}; {INNOCENT}"
+        if tower := towering(each):
+            return "gradients", tower
+    first = evidence[0]
+    rate = f"the learning rate is {first.learning_rate:.4g}"
     if first.learning_rate > first.scheduled * (1 + 1e-6):
-        return Conclusion(
-            step=step,
-            fault="gradients",
-            reason=f"the learning rate is {first.learning_rate:.4g} where the schedule says {first.scheduled:.4g}: "
-            "updates before were too large",
-        )
+        return "gradients", f"{rate} where the schedule says {first.scheduled:.4g}: {TOO_LARGE}"
     if first.clip_norm is None:
-        return Conclusion(
-            step=step,
-            fault="gradients",
-            reason=f"clipping is off, the learning rate is {first.learning_rate:.4g}: updates before were too large",
-        )
-    return Conclusion(step=step, fault=None, reason="rows, gradients of all layers, and parameters look as before")
+        return "gradients", f"clipping is off, {rate}: {TOO_LARGE}"
+    return None
 
 
 def towering(evidence: Evidence) -> str:
@@ -217,7 +215,7 @@ def towering(evidence: Evidence) -> str:
         return ""
     return (
         f"the gradient of {name!r} on rank {evidence.rank} makes up {share:.1%} of the norm, {before:.1%} the step "
-        "before; rows and parameters are as they should be"
+        f"before; {INNOCENT}"
     )
 
 

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,9 +87,8 @@ class Saver(Callback):
             folder = self.store.begin(step)
             self.store.announce(folder, self.write(folder, step))
             if training.rank == 0:
-                manifest = self._manifest(step, self.store.announced(folder, training.scenario.layout.world_size))
-                manifest.evaluation = evaluation
-                manifest.reason = "alarm" if alarmed else "cadence"
+                parts = self.store.announced(folder, training.scenario.layout.world_size)
+                manifest = self._manifest(step, parts, evaluation, alarmed)
                 self.complete(folder, manifest)
                 self.prune(manifest)
         except RanksMissing as error:
@@ -148,7 +147,7 @@ class Saver(Callback):
         assert isinstance(self.training.engine, Engine)
         return self.training.engine
 
-    def _manifest(self, step: int, parts: Sequence[RankPart]) -> Manifest:
+    def _manifest(self, step: int, parts: Sequence[RankPart], evaluation: Evaluation | None, alarmed: bool) -> Manifest:
         training, scenario = self.training, self.training.scenario
         return Manifest(
             scenario=scenario.to_dict(),
@@ -159,18 +158,26 @@ class Saver(Callback):
             samples=training.samples_seen,
             learning_rate=training.curves.curves["learning_rate"][-1],
             loss_scale=loss_scale(scenario),
-            reason="cadence",
+            reason="alarm" if alarmed else "cadence",
+            evaluation=evaluation,
             ranks=list(parts),
         )
 
 
 class Restored:
-    """A training set up as a checkpoint left it. Its methods are the seams at which a fault can be planted."""
+    """A training set up as a checkpoint left it. Its attributes are the seams at which a fault can be planted."""
 
     def __init__(self, training: "Training", store: Store, step: int) -> None:
         self.training, self.step = training, step
         self.folder = store.path(step)
         self.manifest = store.read(step)
+        self.parameters: Callable[[Engine], list[Parameter]] = Engine.saved
+        """What is set."""
+
+        self.samples = self.manifest.samples
+        """Rows that were trained on."""
+
+        self.set_random: Callable[[RandomState], None] = random_state.restore
 
     def apply(self) -> None:
         """Sets everything.
@@ -184,31 +191,19 @@ class Restored:
         same = all(manifest.scenario[name] == mine[name] for name in ("layout", "pipeline_schedule", "chunks"))
         part = manifest.ranks[training.rank if same else 0]
         if same:
-            arrays.give(self.restored(engine), arrays.load(self.folder / part.arrays.name), {})
+            arrays.give(self.parameters(engine), arrays.load(self.folder / part.arrays.name), {})
         else:
             place = engine.place.shard, training.scenario.layout.tp
             cut = {p.name: (axis, *place) for p in engine.saved() if (axis := engine.axis(p)) is not None}
-            arrays.give(self.restored(engine), arrays.gathered(self.folder, manifest), cut)
+            arrays.give(self.parameters(engine), arrays.gathered(self.folder, manifest), cut)
         state = RankState.model_validate_json((self.folder / part.state.name).read_text(encoding="utf-8"))
-        self.set_random(state)
-        training.go_on(self.step, self.samples(), state)
+        self.set_random(state.random)
+        training.go_on(self.step, self.samples, state)
         if manifest.mindspore != ms.__version__:
             training.warnings.append(
                 f"the checkpoint of step {self.step} was saved by MindSpore {manifest.mindspore}; this is "
                 f"{ms.__version__}"
             )
-
-    def restored(self, engine: Engine) -> list[Parameter]:
-        """What is set."""
-        return engine.saved()
-
-    def set_random(self, state: RankState) -> None:
-        """Sets the generators."""
-        random_state.restore(state.random)
-
-    def samples(self) -> int:
-        """Rows that were trained on."""
-        return self.manifest.samples
 
 
 def replay(training: "Training", state: RankState) -> None:

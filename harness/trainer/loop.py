@@ -84,6 +84,7 @@ class Training:
         self.callbacks: list[Callback] = [self.curves, self.timer]
         self.held: list[Tensor] = []
         self.passes: Callable[..., Iterator[Dataset]] = passes
+        self.batches: Callable[[Iterable[Dataset]], Iterator[Any]] = self.waited_for
         self.data_seconds: list[float] = []
         self.told: dict[str, list[float]] = {}
         """Curves of what the step does not return."""
@@ -235,7 +236,7 @@ class Training:
         datasets = self.passes(scenario, self.corpus.train, own) if steps else ()
         meter = LoadMeter()
         monitors = Monitors(self.callbacks, scenario.steps)
-        for rows, positions, (windows,) in zip(order, own, self.waited_for(datasets), strict=True):
+        for rows, positions, (windows,) in zip(order, own, self.batches(datasets), strict=True):
             step, self.positions = self.done + 1, positions
             monitors.begin_step(step)
             if self.tracer:

@@ -80,15 +80,7 @@ def kill_accumulating(amount: float, training: "Training") -> None:
     """After the first part of an update."""
     step = training.step
     if _is_last(training) and isinstance(step, TrainStep):
-        healthy = step.gradients
-
-        def gradients(windows: Any) -> Any:
-            found = healthy(windows)
-            if training.done + 1 == int(amount):
-                die()
-            return found
-
-        step.gradients = gradients  # type: ignore[assignment]
+        _around(step, "gradients", lambda: training.done + 1 == int(amount), after=True)
 
 
 def kill_writing(amount: float, training: "Training") -> None:
@@ -138,7 +130,7 @@ def dropped_moments(amount: float, training: "Training") -> None:
             states = {id(state) for state in engine.step.update.optimizer.states()}
             return [each for each in engine.saved() if id(each) not in states]
 
-        training.restored.restored = parameters  # type: ignore[method-assign]
+        training.restored.parameters = parameters
 
 
 def reset_rate(amount: float, training: "Training") -> None:
@@ -150,20 +142,19 @@ def reset_rate(amount: float, training: "Training") -> None:
 
 def _moved(batches: int, amount: float, training: "Training") -> None:
     if training.restored:
-        healthy = training.restored.samples
         moved = batches * int(amount) * training.scenario.batch
-        training.restored.samples = lambda: max(0, healthy() + moved)  # type: ignore[method-assign]
+        training.restored.samples = max(0, training.restored.samples + moved)
 
 
 def lost_random_state(amount: float, training: "Training") -> None:
     """Resumes with generators as a fresh process has them."""
     if training.restored:
-        training.restored.set_random = lambda state: None  # type: ignore[method-assign]
+        training.restored.set_random = lambda state: None
 
 
 def bad_batch(amount: float, training: "Training") -> None:
     """A batch of bytes that are no text."""
-    healthy = training.waited_for
+    healthy = training.batches
 
     def spoiled(datasets: Any) -> Iterator[Any]:
         for (windows,) in healthy(datasets):
@@ -172,7 +163,7 @@ def bad_batch(amount: float, training: "Training") -> None:
                 windows = Tensor(rows)
             yield (windows,)
 
-    training.waited_for = spoiled  # type: ignore[method-assign]
+    training.batches = spoiled
 
 
 class _Corruption:

@@ -4,6 +4,7 @@ import hashlib
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import mindspore as ms
@@ -73,7 +74,6 @@ class Engine:
         self.loss = TokenLoss(model, self.entropy)
         self.parts: list[pipeline.Part] = []
         self.forward: Forward | None = None
-        self._layers: list[Layers] = []
         self.voice = 1.0 if place.shard == 0 else 0.0
         self.gradients: ComputesGradients
         scale = loss_scale(scenario)
@@ -221,9 +221,6 @@ class Engine:
         """
         if not isinstance(self.model, Decoder):
             return {}
-        if not self._layers:
-            parts = [Layers(part.embedding if part.is_first else None, part.blocks) for part in self.parts]
-            self._layers = parts or [Layers(self.model.embedding, self.model.blocks)]
         numbers = {id(block): number for number, block in enumerate(self.model.blocks)}
         names = []
         for layers in self._layers:
@@ -231,6 +228,12 @@ class Engine:
             names += [f"blocks.{numbers[id(block)]}" for block in layers.blocks]
         found = self.forward.activations(windows, self._layers) if self.forward else self._layers[0](windows, windows)
         return {name: values.asnumpy() for name, values in zip(names, found, strict=True)}
+
+    @cached_property
+    def _layers(self) -> list[Layers]:
+        """Of each of this rank's parts; compiled once."""
+        parts = [Layers(part.embedding if part.is_first else None, part.blocks) for part in self.parts]
+        return parts or [Layers(self.model.embedding, self.model.blocks)]
 
     def saved(self) -> list[Parameter]:
         """What a checkpoint holds of this rank: its parameters, trained or not, and what the optimizer remembers."""
