@@ -96,10 +96,6 @@ def check_agreement(scenario: "Scenario") -> None:
         )
     if scenario.eval_every and not scenario.eval_sequences:
         raise ScenarioError(f"eval_every={scenario.eval_every} and eval_sequences=0 disagree: nothing to evaluate on")
-    if scenario.eval_every > scenario.steps:
-        raise ScenarioError(
-            f"eval_every={scenario.eval_every} and steps={scenario.steps} disagree: it would never evaluate"
-        )
     if scenario.quick_sequences and not (scenario.eval_every and scenario.quick_sequences < scenario.eval_sequences):
         raise ScenarioError(
             f"quick_sequences={scenario.quick_sequences}, eval_every={scenario.eval_every} and "
@@ -112,10 +108,11 @@ def check_agreement(scenario: "Scenario") -> None:
             f"sample_every={scenario.sample_every} and sample_tokens={scenario.sample_tokens} disagree: distinct_3 "
             "needs three tokens"
         )
-    if scenario.sample_every > scenario.steps:
-        raise ScenarioError(
-            f"sample_every={scenario.sample_every} and steps={scenario.steps} disagree: it would never sample"
-        )
+    for name, what in (("eval_every", "evaluate"), ("sample_every", "sample"), ("trace_every", "trace")):
+        if getattr(scenario, name) > scenario.steps:
+            raise ScenarioError(
+                f"{name}={getattr(scenario, name)} and steps={scenario.steps} disagree: it would never {what}"
+            )
     _check_checkpoints(scenario)
     if scenario.profiled_steps and WARMUP_STEPS + scenario.profiled_steps > scenario.steps:
         raise ScenarioError(
@@ -128,29 +125,10 @@ def check_agreement(scenario: "Scenario") -> None:
 
 def _check_checkpoints(scenario: "Scenario") -> None:
     asked = scenario.checkpoints
-    if asked.every and scenario.engine != "explicit":
-        raise ScenarioError(
-            f"checkpoints.every={asked.every} and engine={scenario.engine!r} disagree: only engine='explicit' can save "
-            "and resume"
-        )
     if asked.every > scenario.steps:
         raise ScenarioError(
             f"checkpoints.every={asked.every} and steps={scenario.steps} disagree: use at most {scenario.steps}, which "
             "saves once, at the end"
-        )
-    if scenario.trace_every and scenario.engine != "explicit":
-        raise ScenarioError(
-            f"trace_every={scenario.trace_every} and engine={scenario.engine!r} disagree: only engine='explicit' can "
-            "look at its layers"
-        )
-    if scenario.trace_every > scenario.steps:
-        raise ScenarioError(
-            f"trace_every={scenario.trace_every} and steps={scenario.steps} disagree: it would never trace"
-        )
-    if scenario.guard.policy and scenario.engine != "explicit":
-        raise ScenarioError(
-            f"guard.policy={scenario.guard.policy!r} and engine={scenario.engine!r} disagree: only engine='explicit' "
-            "looks before it updates"
         )
     if asked.best and not (asked.every and scenario.eval_sequences):
         raise ScenarioError(
@@ -198,6 +176,16 @@ def _check_engine(scenario: "Scenario") -> None:
         if scenario.strategy:
             raise ScenarioError(f"strategy={scenario.strategy!r} and engine='explicit' disagree: nothing would load it")
         return
+    wanted = {
+        "checkpoints.every": (scenario.checkpoints.every, "can save and resume"),
+        "trace_every": (scenario.trace_every, "can look at its layers"),
+        "guard.policy": (scenario.guard.policy, "looks before it updates"),
+    }
+    for name, (value, what) in wanted.items():
+        if value:
+            raise ScenarioError(
+                f"{name}={value!r} and engine={scenario.engine!r} disagree: only engine='explicit' {what}"
+            )
     sizes = sizes_of(scenario.model)
     if sizes is None:
         raise ScenarioError(

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 
 from harness import corpus, stored
 from harness.errors import DataError, ResultsError
-from harness.files import write_atomically
+from harness.files import sync, write_atomically
 from harness.launch import child
 from harness.launch.code import Code
 from harness.scenario import Scenario
@@ -109,18 +109,10 @@ def convert(scenario: Scenario, code: Code, folder: Path, shard_size: int) -> Re
             raise DataError(f"the conversion failed: {failure}")
         report = Report.model_validate_json((work / REPORT).read_text(encoding="utf-8"))
         for path in (work / ROWS).iterdir():
-            _sync(path)
+            sync(path)
         (work / ROWS).rename(folder)
     except OSError as error:
         raise ResultsError(f"{folder.name} can't be written: {error.strerror}; name another folder") from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return report
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -33,6 +33,15 @@ def write_atomically(path: Path, text: str) -> None:
         ) from None
 
 
+def sync(path: Path) -> None:
+    """Has what was written to a file, or the names in a folder, reach the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def tail(path: Path, lines: int, limit: int = 65_536) -> list[str]:
     """The last lines of a log, read from at most its last ``limit`` bytes; empty where there is none."""
     try:

@@ -1,7 +1,6 @@
 """What a checkpoint holds, and whether it is whole. No array is read here."""
 
 import hashlib
-import os
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
@@ -10,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from harness.errors import CheckpointError
 from harness.evaluation import Evaluation
-from harness.files import write_atomically
+from harness.files import sync, write_atomically
 
 MANIFEST = "manifest.json"
 SCHEMA: Literal[1] = 1
@@ -32,15 +31,11 @@ class File(BaseModel):
     @classmethod
     def of(cls, path: Path) -> "File":
         """A file as it is now, on the disk and not only on its way there."""
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            # Training waits for both, and neither needs the other.
-            with ThreadPoolExecutor(1) as pool:
-                synced = pool.submit(os.fsync, handle)
-                found = digest(path)
-                synced.result()
-        finally:
-            os.close(handle)
+        # Training waits for both, and neither needs the other.
+        with ThreadPoolExecutor(1) as pool:
+            synced = pool.submit(sync, path)
+            found = digest(path)
+            synced.result()
         return cls(name=path.name, size=path.stat().st_size, digest=found)
 
 

@@ -57,14 +57,13 @@ def check_resume(manifest: Manifest, scenario: Scenario, data: str, windows: int
         raise CheckpointError(f"{where} is of a scenario that this harness can't read: {error}") from None
     mine, theirs = scenario.to_dict(), saved.to_dict()
     changed = [name for name in mine if mine[name] != theirs[name] and name not in FREE]
-    if changed == ["steps"] and scenario.schedule == "constant":
-        changed = []
     if changed == ["steps"]:
-        raise CheckpointError(
-            f"steps={scenario.steps} and {where} disagree: it was saved with steps={saved.steps}, and "
-            f"schedule={scenario.schedule!r} would jump; use the same steps, or schedule='constant'"
-        )
-    if changed:
+        if scenario.schedule != "constant":
+            raise CheckpointError(
+                f"steps={scenario.steps} and {where} disagree: it was saved with steps={saved.steps}, and "
+                f"schedule={scenario.schedule!r} would jump; use the same steps, or schedule='constant'"
+            )
+    elif changed:
         differences = "; ".join(f"{name}: {theirs[name]!r} → {mine[name]!r}" for name in changed)
         raise CheckpointError(f"{where} is of another scenario ({differences}); begin anew, or use the same")
     if manifest.step > scenario.steps:

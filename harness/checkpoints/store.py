@@ -14,6 +14,7 @@ from pydantic import ValidationError
 from harness.checkpoints.manifest import File, Manifest, RankPart, read, read_manifest
 from harness.checkpoints.policy import Checkpoints, best_of, superfluous
 from harness.errors import CheckpointError
+from harness.files import sync
 
 FOLDER = "checkpoints"
 _NAME = re.compile(r"step-(\d{8,})")
@@ -160,13 +161,13 @@ class Store:
     def complete(self, folder: Path, manifest: Manifest) -> None:
         """Gives a checkpoint its manifest, and then its name."""
         manifest.write(folder)
-        _sync(folder)
+        sync(folder)
         place = self.path(manifest.step)
         if place.exists():
             # A training that went on from an older one comes here again.
             self._remove(place)
         os.rename(folder, place)
-        _sync(self.folder)
+        sync(self.folder)
 
     def prune(self, policy: Checkpoints, written: Manifest | None = None) -> None:
         """Removes what the policy does not keep; never the newest that can be gone on from.
@@ -235,9 +236,3 @@ def copy(source: Path, target: Path, step: int) -> None:
 
 def _announcement(rank: int) -> str:
     return f"rank-{rank}.saved"
-
-
-def _sync(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    os.fsync(handle)
-    os.close(handle)

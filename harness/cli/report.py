@@ -15,14 +15,15 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show a sess
 def markdown(
     results: Annotated[Path, typer.Argument(help="Folder of a session's results.")] = LATEST,
     output: Annotated[Path | None, typer.Option("--output", help="File to write; else it is printed.")] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1_000, help="Characters that it may take.")] = 65_536,
+    limit: Annotated[int | None, typer.Option("--limit", min=1_000, help="Characters (default: of a comment).")] = None,
 ) -> None:
     """Print the session for a comment on a pull request: worst first, details folded."""
     from harness.files import write_atomically
+    from harness.report.markdown import LIMIT
     from harness.report.markdown import markdown as render
     from harness.results import read
 
-    text = render(read(results), limit)
+    text = render(read(results), limit or LIMIT)
     if output:
         write_atomically(output, text)
     else:

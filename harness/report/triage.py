@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
+from harness.report.markdown import plain
 from harness.report.terminal import number
 from harness.triage import SHOWN, Conclusion, Evidence
 
@@ -22,9 +23,9 @@ def markdown(found: Conclusion, evidence: Sequence[Evidence]) -> str:
     lines = [
         f"# Step {found.step}",
         "",
-        f"{first.spike}. Its update was {'made all the same' if first.made else 'not made'}.",
+        f"{plain(first.spike)}. Its update was {'made all the same' if first.made else 'not made'}.",
         "",
-        f"This names {named}: {_plain(found.reason)}.",
+        f"This names {named}: {plain(found.reason)}.",
         "",
         "![the last steps](plot.svg)",
         "",
@@ -37,7 +38,9 @@ def markdown(found: Conclusion, evidence: Sequence[Evidence]) -> str:
     lines[-1] += " batch before."
     if rows:
         lines += ["", "| rank | row | position | what | |", "|---|---|---|---|---|"]
-        lines += [f"| {rank} | {r.row} | {r.position} | {r.what} | {r.detail} |" for rank, r in rows[: 2 * SHOWN]]
+        lines += [
+            f"| {rank} | {r.row} | {r.position} | {r.what} | {plain(r.detail)} |" for rank, r in rows[: 2 * SHOWN]
+        ]
     clipped = "off" if first.clip_norm is None else f"at {first.clip_norm:g}"
     lines += [
         "",
@@ -52,9 +55,7 @@ def markdown(found: Conclusion, evidence: Sequence[Evidence]) -> str:
     lines += ["", "## Parameters", ""]
     poisoned = [(each.rank, name) for each in evidence for name in each.not_finite]
     if poisoned:
-        lines += [
-            f"- rank {rank}: `{_plain(name)}` holds something that is no number" for rank, name in poisoned[:SHOWN]
-        ]
+        lines += [f"- rank {rank}: {plain(name)} holds something that is no number" for rank, name in poisoned[:SHOWN]]
         lines += [f"- and {len(poisoned) - SHOWN} more"] * (len(poisoned) > SHOWN)
     else:
         lines.append("All are numbers.")
@@ -71,12 +72,8 @@ def _layers(evidence: Evidence) -> list[str]:
         share = f"{squares[name] / total:.1%}" if math.isfinite(squares[name]) else "–"
         before = evidence.shares_before.get(name)
         told = "–" if before is None else f"{before:.1%}"
-        rows.append(f"| {evidence.rank} | `{_plain(name)}` | {number(evidence.norms[name])} | {share} | {told} |")
+        rows.append(f"| {evidence.rank} | {plain(name)} | {number(evidence.norms[name])} | {share} | {told} |")
     return rows
-
-
-def _plain(name: str) -> str:
-    return name.replace("`", "'").replace("|", "/").replace("\n", " ")
 
 
 def plot(evidence: Evidence) -> str:
