@@ -1,10 +1,8 @@
 """Has trained weights do tasks, in a process of its own that writes each result as it is done."""
 
 import os
-import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -15,15 +13,11 @@ from harness.checkpoints import manifest as checkpoint
 from harness.checkpoints.store import FOLDER, Store
 from harness.decoding import Decoding
 from harness.errors import ResultsError, TaskError
-from harness.files import write_atomically
 from harness.launch import child, rank_environment
 from harness.launch.code import Code
-from harness.locks import lock_folder
 from harness.tasks import log
 from harness.tasks.log import Setting
 from harness.tasks.task import Task, read
-
-REQUEST = "request.json"
 
 
 class Asked(BaseModel):
@@ -119,17 +113,16 @@ def examine(folder: Path, asked: Examination, code: Code, results: Path | None =
             if missing:
                 tasks.append(Asked(file=str(path.resolve()), setting=setting, missing=missing))
         if tasks:
-            _run(
-                Request(
-                    root=str(code.root.resolve()),
-                    hardware=asked.hardware,
-                    checkpoint=str(folder.resolve()),
-                    log=str(place),
-                    tasks=tasks,
-                ),
-                code,
-                asked.waits,
+            request = Request(
+                root=str(code.root.resolve()),
+                hardware=asked.hardware,
+                checkpoint=str(folder.resolve()),
+                log=str(place),
+                tasks=tasks,
             )
+            environment, device = rank_environment(1, code), asked.hardware if asked.waits else None
+            with child.asked("harness.trainer.examine", request, code, environment, device):
+                pass
         return sum(len(each.missing) for each in tasks), done
 
 
@@ -174,15 +167,3 @@ def complete(folder: Path, seen: set[Path]) -> list[Path]:
 def log_beside(folder: Path) -> Path:
     """The log of a checkpoint's results, which all checkpoints of the run share and which outlives them."""
     return folder.resolve().parent / log.LOG
-
-
-def _run(request: Request, code: Code, waits: bool) -> None:
-    work = Path(tempfile.mkdtemp(prefix="harness-examination-"))
-    try:
-        write_atomically(work / REQUEST, request.model_dump_json())
-        with FileLock(lock_folder() / f"device-{request.hardware}.lock") if waits else nullcontext():
-            failure = child.run("harness.trainer.examine", work, code, rank_environment(1, code))
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-    if failure:
-        raise TaskError(failure)

@@ -2,24 +2,18 @@
 
 import importlib.util
 import json
-import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import FileLock
 from pydantic import BaseModel, ConfigDict
 
 from harness.checkpoints import manifest
 from harness.errors import TaskError
-from harness.files import write_atomically
 from harness.launch import child, rank_environment
 from harness.launch.code import Code
-from harness.locks import lock_folder
 from harness.tasks.task import read
 
-REQUEST = "request.json"
 ANSWER = "answer.json"
 
 
@@ -90,14 +84,7 @@ def evaluate(folder: Path, asked: Asked, code: Code) -> dict[str, dict[str, floa
         shots=asked.shots,
         limit=asked.limit,
     )
-    work = Path(tempfile.mkdtemp(prefix="harness-lm-eval-"))
-    try:
-        write_atomically(work / REQUEST, request.model_dump_json())
-        with FileLock(lock_folder() / f"device-{asked.hardware}.lock"):
-            failure = child.run("harness.trainer.lm_evaluate", work, code, rank_environment(1, code))
-        if failure:
-            raise TaskError(f"lm-evaluation-harness: {failure}")
+    environment = rank_environment(1, code)
+    with child.asked("harness.trainer.lm_evaluate", request, code, environment, asked.hardware) as work:
         found: dict[str, dict[str, float]] = json.loads((work / ANSWER).read_text(encoding="utf-8"))
         return found
-    finally:
-        shutil.rmtree(work, ignore_errors=True)

@@ -61,26 +61,27 @@ def compare(
     last: Annotated[int | None, typer.Option("--until", min=1, help="Last step that is compared.")] = None,
 ) -> None:
     """Compare curves by step; exit with 1 where one deviates, 3 where one ends earlier, 5 where one is no number."""
-    from harness.commands import compare as command
-    from harness.report.compare import curve_table
+    from harness import comparison
+    from harness.commands.compare import readings
+    from harness.report.comparison import curve_table
     from harness.report.terminal import WIDE
 
     console = Console(highlight=False, width=WIDE)
-    first, second = command.readings(one), command.readings(other)
+    first, second = readings(one), readings(other)
     for place, side in ((one, first), (other, second)):
         for note in side.notes():
             console.print(f"{place.name}: {note}", markup=False, soft_wrap=True)
     if last is not None:
-        first, second = command.until(first, last), command.until(second, last)
-    found = command.compare_readings(first, second, relative, allowed)
+        first, second = comparison.until(first, last), comparison.until(second, last)
+    found = comparison.compare_readings(first, second, relative, allowed)
     console.print(curve_table(found))
     for each in found:
         if each.verdict.reason:
             console.print(f"{each.name}: {each.verdict.reason}", markup=False, soft_wrap=True)
-    ends = command.ends(first, second)
+    ends = comparison.ends(first, second)
     if ends[0] != ends[1]:
         console.print(f"the first ends with step {ends[0]}, the second with step {ends[1]}", markup=False)
-    if code := command.status(found, ends):
+    if code := comparison.status(found, ends):
         raise typer.Exit(code)
 
 

@@ -1,16 +1,80 @@
-"""One process of ours that does a piece of work in a folder and ends."""
+"""Processes of ours: started alike, and those that do a piece of work in a folder and end."""
 
+import shutil
 import signal
 import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from os import killpg
 from pathlib import Path
+from typing import BinaryIO
 
-from harness.files import tail
+from filelock import FileLock
+from pydantic import BaseModel
+
+from harness.errors import TaskError
+from harness.files import tail, write_atomically
 from harness.launch.code import Code
 from harness.launch.rank import end_with_parent
+from harness.locks import lock_folder
 
 OUTPUT = "output"
 """File, in the folder, of what the process printed."""
+
+REQUEST = "request.json"
+"""File, in the folder, of what it is asked to do."""
+
+
+def start(
+    command: list[str], folder: Path, environment: Mapping[str, str], output: BinaryIO
+) -> "subprocess.Popen[bytes]":
+    """Starts a process in a session of its own, which the system ends with this one.
+
+    Args:
+        command: its command line.
+        folder: that it works in.
+        environment: of it.
+        output: takes what it prints.
+    """
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+        preexec_fn=end_with_parent,
+    )
+
+
+@contextmanager
+def asked(
+    module: str, request: BaseModel, code: Code, environment: dict[str, str], device: str | None
+) -> Iterator[Path]:
+    """Has a module do what a request asks for; gives the folder that its answer lies in, until the context ends.
+
+    Args:
+        module: as for ``run``.
+        request: left for it as ``REQUEST``.
+        code: whose code.
+        environment: of the process.
+        device: hardware that it waits for until nobody else of this user trains on it; None waits for nobody.
+
+    Raises:
+        TaskError: it failed; says why.
+    """
+    work = Path(tempfile.mkdtemp(prefix="harness-asked-"))
+    try:
+        write_atomically(work / REQUEST, request.model_dump_json())
+        with FileLock(lock_folder() / f"device-{device}.lock") if device else nullcontext():
+            failure = run(module, work, code, environment)
+        if failure:
+            raise TaskError(failure)
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
 
 
 def run(module: str, work: Path, code: Code, environment: dict[str, str], deadline: float | None = None) -> str:
@@ -27,16 +91,7 @@ def run(module: str, work: Path, code: Code, environment: dict[str, str], deadli
         Why it failed; empty where it did not.
     """
     with (work / OUTPUT).open("wb") as output:
-        process = subprocess.Popen(
-            [str(code.python), "-m", module, str(work)],
-            cwd=work,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=end_with_parent,
-        )
+        process = start([str(code.python), "-m", module, str(work)], work, environment, output)
         try:
             status = process.wait(deadline)
         except BaseException as error:

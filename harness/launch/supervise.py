@@ -13,7 +13,8 @@ import psutil
 
 from harness.errors import LaunchError
 from harness.files import tail
-from harness.launch.rank import SESSION, end_with_parent
+from harness.launch.child import start
+from harness.launch.rank import SESSION
 from harness.launch.request import PROGRESS, report_file
 
 POLL_SECONDS = 0.1
@@ -54,16 +55,7 @@ def supervise(job: Job, progress: Progress | None = None) -> None:
         RankFailure: a rank exited with an error, was killed, ended without a report, or the deadline passed.
     """
     with (job.folder / "launcher.log").open("wb") as log, _startable(job.command[0]):
-        launcher = subprocess.Popen(
-            job.command,
-            cwd=job.folder,
-            env={**job.environment, SESSION: str(os.getpid())},
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=end_with_parent,
-        )
+        launcher = start(job.command, job.folder, {**job.environment, SESSION: str(os.getpid())}, log)
     try:
         _watch(job, launcher, progress)
     finally:

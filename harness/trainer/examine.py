@@ -13,7 +13,8 @@ from harness.checkpoints.manifest import read_manifest
 from harness.corpus import Tokens
 from harness.decoding import Decoding
 from harness.errors import HarnessError, TaskError
-from harness.examination import REQUEST, Request
+from harness.examination import Request
+from harness.launch.child import REQUEST
 from harness.scenario import Scenario
 from harness.tasks.log import Log, Result, Setting
 from harness.tasks.task import Sample, Task

@@ -15,7 +15,8 @@ from harness.corpus import Tokens
 from harness.decoding import Decoding
 from harness.errors import HarnessError, TaskError
 from harness.files import write_atomically
-from harness.lm_evaluation import ANSWER, REQUEST, Request
+from harness.launch.child import REQUEST
+from harness.lm_evaluation import ANSWER, Request
 from harness.tasks.task import Task, read
 from harness.tasks.windows import rolling
 from harness.trainer.examine import Examiner, as_tokens, prepared

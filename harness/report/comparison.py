@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.markup import escape
 from rich.table import Table
 
-from harness.commands.compare import Compared
+from harness.comparison import Compared
 from harness.gate.verdict import Status
 from harness.report.terminal import number
 
