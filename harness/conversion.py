@@ -13,10 +13,10 @@ from harness import corpus, stored
 from harness.errors import DataError, ResultsError
 from harness.files import sync, write_atomically
 from harness.launch import child
+from harness.launch.child import REQUEST
 from harness.launch.code import Code
 from harness.scenario import Scenario
 
-REQUEST = "request.json"
 REPORT = "report.json"
 ROWS = "rows"
 """Folder, in that of a conversion, of what comes of it."""

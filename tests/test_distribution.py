@@ -1,6 +1,5 @@
 """The wheel and the source distribution in a project of somebody else's, without this repository's folders."""
 
-import os
 import subprocess
 import sys
 import sysconfig
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+from tests.processes import ROOT, called
 
 SUITE = """
 from harness import Scenario, cards, hardware
@@ -21,18 +20,6 @@ def test_it_learns(trainer, gate):
     assert run.curve("loss")[-1] < run.curve("loss")[0]
     gate.check(run, only=["loss", "validation_perplexity"])
 """
-
-
-def called(*command, cwd, **environment):
-    kept = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTHONPATH", "PYTEST_ADDOPTS")}
-    return subprocess.run(
-        [str(part) for part in command],
-        cwd=cwd,
-        env={**kept, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 @pytest.fixture(scope="module")

@@ -87,7 +87,9 @@ def test_a_task_of_its_own_is_asked_too(checkpoint, tmp_path):
     )
     found = evaluate(checkpoint, Asked(["texts"], include=tmp_path), CODE)
     assert 2 < found["texts"]["byte_perplexity"] < 60
-    with pytest.raises(TaskError, match="it has no task 'nothing'; name one of its own, or a folder of YAML files"):
+    with pytest.raises(
+        TaskError, match="lm-evaluation-harness has no task 'nothing'; name one of its own, or a folder of YAML"
+    ):
         evaluate(checkpoint, Asked(["nothing"]), CODE)
 
 

@@ -1,17 +1,12 @@
 """A fault planted into a real training run turns the matching metric red, and only sensible ones."""
 
-import os
 import re
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from junitparser import JUnitXml
 
 from harness.results import read
-
-ROOT = Path(__file__).parents[1]
+from tests.processes import ROOT, module
 
 SUITE = """
 from harness import Layout, Scenario, cards, hardware
@@ -50,18 +45,6 @@ TEXT = {"distinct_1", "distinct_2", "distinct_3", "repetition", "longest_repeat"
 TIMES = {"throughput", "step_time", "achieved_flops"}
 
 
-def harness(folder, *command):
-    environment = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_XDIST_WORKER")}
-    return subprocess.run(
-        [sys.executable, "-m", *command],
-        cwd=folder,
-        env={**environment, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
     """A project whose healthy run is approved and passes."""
@@ -70,17 +53,17 @@ def project(tmp_path_factory):
     (folder / "suites" / "test_suite.py").write_text(SUITE)
     (folder / "pytest.ini").write_text("[pytest]\n")
     (folder / "pyproject.toml").write_text(CONFIGURATION)
-    harness(folder, "pytest", "-q", "suites")
-    approved = harness(folder, "harness.cli", "baseline", "approve", "--reason", "healthy", "--by", "tests")
+    module(folder, "pytest", "-q", "suites")
+    approved = module(folder, "harness.cli", "baseline", "approve", "--reason", "healthy", "--by", "tests")
     assert approved.returncode == 0, approved.stderr
-    healthy = harness(folder, "pytest", "-q", "suites")
+    healthy = module(folder, "pytest", "-q", "suites")
     assert healthy.returncode == 0, healthy.stdout
     return folder
 
 
 def plant(project, fault, test):
     """Runs one test with a fault and returns the metrics that failed, and what JUnit says of it."""
-    done = harness(project, "pytest", "-q", "--plant", fault, "-k", test, "--junitxml=junit.xml", "suites")
+    done = module(project, "pytest", "-q", "--plant", fault, "-k", test, "--junitxml=junit.xml", "suites")
     assert done.returncode == 1, done.stdout + done.stderr
     results = read(project / ".harness" / "latest")
     assert results.fault.startswith(fault.partition("=")[0])
@@ -99,13 +82,13 @@ def test_a_slowed_step(project):
 
 
 def test_a_slowed_step_changes_nothing_else(project):
-    done = harness(project, "pytest", "-q", "--plant", "slow_step=1", "-k", "test_one_process", "suites")
+    done = module(project, "pytest", "-q", "--plant", "slow_step=1", "-k", "test_one_process", "suites")
     assert done.returncode == 0, done.stdout
 
 
 def test_a_slow_rank_is_named(project):
     """It changes no number, and no machine fails by it in the advisory lane; the session still says who it was."""
-    done = harness(project, "pytest", "-q", "--plant", "slow_rank=4", "-k", "test_two_ranks", "suites")
+    done = module(project, "pytest", "-q", "--plant", "slow_rank=4", "-k", "test_two_ranks", "suites")
     assert done.returncode == 0, done.stdout
     assert "StragglerWarning: rank 1 holds up the others" in done.stdout
 
@@ -154,7 +137,7 @@ def test_a_degenerate_generator_passes_on_loss_alone(project):
 
 def test_a_rank_that_dies_fails_the_test_with_its_log(project):
     """A memory fault larger than any machine: the rank itself fails, and says why."""
-    done = harness(project, "pytest", "-q", "--plant", "memory=1e9", "-k", "test_one_process", "suites")
+    done = module(project, "pytest", "-q", "--plant", "memory=1e9", "-k", "test_one_process", "suites")
     assert done.returncode == 1
     assert "a rank failed: rank 0 exited with 1" in done.stdout
     assert "rank 0 wrote last:" in done.stdout
@@ -164,13 +147,13 @@ def test_a_rank_that_dies_fails_the_test_with_its_log(project):
 def test_a_leak_is_caught_by_the_memory_suite(tmp_path):
     """64 KiB a step, 6 MiB in a hundred."""
     suite = ["suites/memory/test_leak.py", "-m", "cpu", "--results", str(tmp_path), "--history", "off"]
-    done = harness(ROOT, "pytest", "-q", *suite, "--plant", "leak=0.0625")
+    done = module(ROOT, "pytest", "-q", *suite, "--plant", "leak=0.0625")
     assert done.returncode == 1, done.stdout + done.stderr
     assert re.search(r"AssertionError: [4-9]\.\d MiB in a hundred steps", done.stdout), done.stdout
 
 
 def test_a_data_pipeline_that_starves_training_is_named(tmp_path):
     suite = ["suites/data/test_pipeline.py", "-m", "cpu", "-k", "does_not_wait", "--results", str(tmp_path)]
-    done = harness(ROOT, "pytest", "-q", *suite, "--history", "off", "--plant", "slow_data=0.4")
+    done = module(ROOT, "pytest", "-q", *suite, "--history", "off", "--plant", "slow_data=0.4")
     assert done.returncode == 1, done.stdout + done.stderr
     assert re.search(r"TrainingWarning: the data pipeline is the bottleneck: .* for [3-9]\d% of the time", done.stdout)

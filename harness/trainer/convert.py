@@ -8,10 +8,11 @@ import numpy as np
 from mindspore.mindrecord import FileWriter
 
 from harness import corpus, stored
-from harness.conversion import REPORT, REQUEST, ROWS, Report, Request
+from harness.conversion import REPORT, ROWS, Report, Request
 from harness.corpus import IGNORED, Tokens
 from harness.errors import HarnessError
 from harness.files import write_atomically
+from harness.launch.child import REQUEST
 from harness.scenario import Scenario
 
 AT_ONCE = 1024

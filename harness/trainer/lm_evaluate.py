@@ -137,7 +137,9 @@ def main(folder: Path) -> None:
     known = set(manager.all_tasks)
     for name in request.names:
         if name not in known:
-            raise TaskError(f"it has no task {name!r}; name one of its own, or a folder of YAML files with --include")
+            raise TaskError(
+                f"lm-evaluation-harness has no task {name!r}; name one of its own, or a folder of YAML with --include"
+            )
     tasks = [*(exported(read(Path(file)), request.shots) for file in request.files), *request.names]
     found = simple_evaluate(
         model,

@@ -1,8 +1,11 @@
 """Small checkpoints, written as ranks write them."""
 
+import subprocess
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import pytest
 from safetensors.numpy import save as serialize
 
 from harness import Checkpoints, Scenario
@@ -41,6 +44,19 @@ def save(store: Store, step: int, ranks=1, policy=KEEP_ALL, reason="cadence", nl
     store.complete(folder, manifest)
     store.prune(policy, manifest)
     return manifest
+
+
+@contextmanager
+def file_system(folder: Path, options: str):
+    """A file system in memory at a folder, where this user may mount one; else the test is skipped."""
+    folder.mkdir(exist_ok=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(folder)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("this user may not mount a file system")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
 def files(folder: Path):

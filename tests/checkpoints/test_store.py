@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from harness import Checkpoints
 from harness.checkpoints.manifest import MANIFEST
 from harness.checkpoints.store import Store, copy
 from harness.errors import CheckpointError, ResultsError
-from tests.checkpoints.making import KEEP_ALL, files, save
+from tests.checkpoints.making import KEEP_ALL, file_system, files, save
 
 
 @pytest.fixture
@@ -279,14 +280,10 @@ def save_many(store):
         save(store, step)
 
 
-def test_a_full_disk_leaves_the_old_ones(store, tmp_path):
-    """A file system of one MiB, where this user may mount one."""
+def test_a_full_disk_leaves_the_old_ones(tmp_path):
+    """A file system of 64 KiB."""
     small = tmp_path / "small"
-    small.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(small)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip("this user may not mount a file system")
-    try:
+    with file_system(small, "size=64k"):
         full = Store(small / "checkpoints")
         with full.owned():
             save(full, 1)
@@ -295,20 +292,28 @@ def test_a_full_disk_leaves_the_old_ones(store, tmp_path):
                 save_many(full)
         assert full.newest()[0].step >= 1
         assert full.newest()[1] == []
+
+
+def test_a_file_that_may_not_grow_leaves_the_old_ones(store):
+    """The system refuses to write, to any user: no file of this process may pass 300 bytes."""
+    save(store, 1)
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (300, before[1]))
+    try:
+        with pytest.raises((OSError, ResultsError)):
+            save(store, 2)
     finally:
-        subprocess.run(["umount", str(small)], check=True)
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (store.steps(), store.newest()[0].step) == ([1], 1)
+    save(store, 2)
+    assert store.newest()[0].step == 2
 
 
 def test_a_read_only_file_system_is_named(tmp_path):
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "tmpfs", str(tmp_path)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip("this user may not mount a file system")
-    try:
-        message = "checkpoints can't be written: Read-only file system; name another"
-        with pytest.raises(CheckpointError, match=message), Store(tmp_path / "checkpoints").owned():
-            pass
-    finally:
-        subprocess.run(["umount", str(tmp_path)], check=True)
+    message = "checkpoints can't be written: Read-only file system; name another"
+    fixed = Store(tmp_path / "fixed" / "checkpoints")
+    with file_system(tmp_path / "fixed", "ro"), pytest.raises(CheckpointError, match=message), fixed.owned():
+        pass
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):

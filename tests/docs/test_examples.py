@@ -1,14 +1,11 @@
 """The examples of the documentation, as somebody would who copied them."""
 
-import os
 import shutil
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from tests.processes import ROOT, module
+
 EXAMPLES = ROOT / "docs" / "examples"
 
 
@@ -17,15 +14,7 @@ def test_a_model_of_ones_own(tmp_path):
     project = shutil.copytree(EXAMPLES / "own_model", tmp_path / "project")
 
     def run(*command):
-        environment = {name: value for name, value in os.environ.items() if name not in ("CI", "PYTEST_XDIST_WORKER")}
-        return subprocess.run(
-            [sys.executable, "-m", *command],
-            cwd=project,
-            env={**environment, "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        return module(project, *command)
 
     first = run("pytest", "-q", "-m", "cpu")
     assert "1 failed, 2 passed" in first.stdout, first.stdout + first.stderr

@@ -1,7 +1,6 @@
 """Real trainings that can't save, or can't go on."""
 
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +12,7 @@ from harness.faults import Fault
 from harness.launch import train
 from harness.launch.code import Code
 from harness.measure import measure
+from tests.checkpoints.making import file_system
 
 ROOT = Path(__file__).parents[2]
 CODE = Code(ROOT)
@@ -38,11 +38,7 @@ def test_a_run_that_was_stopped_ends_with_a_checkpoint(run):
 def test_a_full_disk_ends_the_training_with_a_reason_and_leaves_a_checkpoint(tmp_path):
     """A real file system, in which the second checkpoint does not fit beside the first."""
     small = tmp_path / "small"
-    small.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(small)]
-    if subprocess.run(command, capture_output=True).returncode:
-        pytest.skip("this user may not mount a file system")
-    try:
+    with file_system(small, "size=2m"):
         with pytest.raises(LaunchError) as caught:
             train(SCENARIO, "cpu", CODE, small / "run", 120.0)
         assert "error: the checkpoint of step 4 can't be written: " in str(caught.value)
@@ -50,8 +46,6 @@ def test_a_full_disk_ends_the_training_with_a_reason_and_leaves_a_checkpoint(tmp
         assert Store(small / "run" / FOLDER).newest()[0].step == 2
         resumed = train(SCENARIO, "cpu", CODE, tmp_path / "resumed", 120.0, resume=small / "run" / FOLDER)
         assert resumed.resumed_from == 2
-    finally:
-        subprocess.run(["umount", "-l", str(small)], check=True)
 
 
 def test_two_trainings_never_save_into_one_folder(tmp_path):

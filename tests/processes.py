@@ -1,0 +1,28 @@
+"""Commands as somebody would type them, in a project of their own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+OURS = ("CI", "PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS", "GITHUB_STEP_SUMMARY")
+"""Variables that say something of this session, and nothing of theirs."""
+
+
+def called(*command, cwd, **environment):
+    """Runs a command to its end."""
+    kept = {name: value for name, value in os.environ.items() if name not in OURS}
+    return subprocess.run(
+        [str(part) for part in command],
+        cwd=cwd,
+        env={**kept, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def module(folder, *command):
+    """Runs ``python -m …`` on this tree's code in a folder."""
+    return called(sys.executable, "-m", *command, cwd=folder, PYTHONPATH=str(ROOT))
