@@ -333,9 +333,10 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
         terminalreporter.write_line(f"harness: {problem}", red=True)
     for note in reporter.notes:
         terminalreporter.write_line(f"harness: {note}", yellow=True)
-    if not reporter.results.verdicts:
-        return
     terminal = terminalreporter
-    terminal.section("harness")
-    width = terminal._tw.fullwidth
-    terminal.write(session_summary(reporter.results, width, terminal.hasmarkup, terminal.verbosity > 0))
+    if reporter.results.verdicts:
+        terminal.section("harness")
+        width = terminal._tw.fullwidth
+        terminal.write(session_summary(reporter.results, width, terminal.hasmarkup, terminal.verbosity > 0))
+    if reporter.page:
+        terminal.write_line(f"as a page: {reporter.page}")

@@ -17,7 +17,7 @@ from harness.gate.baseline import baseline_path
 from harness.gate.checks import Gate
 from harness.gate.verdict import Verdict
 from harness.provenance import git, uncommitted
-from harness.results import Attempt, Results, TestResult
+from harness.results import LATEST, Attempt, Results, TestResult
 from harness.session import Session, Trainer
 
 RECORD = "harness_record"
@@ -60,6 +60,7 @@ class Reporter:
         self.history = history
         self.notes: list[str] = []
         self.problems: list[str] = []
+        self.page = ""
         started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.results = Results(
             started=started,
@@ -108,6 +109,7 @@ class Reporter:
             except HarnessError as error:
                 self.notes.append(str(error))
         self._summarize()
+        self._show()
         if self.problems and not session.exitstatus:
             session.exitstatus = pytest.ExitCode.INTERNAL_ERROR
 
@@ -123,6 +125,22 @@ class Reporter:
                 file.write(markdown(self.results, SUMMARY_LIMIT) + "\n")
         except OSError as error:
             self.notes.append(f"{SUMMARY} can't be written: {error.strerror}")
+
+    def _show(self) -> None:
+        """Leaves the session's page beside its results."""
+        if not self.results.tests or self.problems:
+            return
+        from harness.report.html import FILE
+        from harness.report.html.session import write_page
+
+        folder = self.session.folder
+        try:
+            problem = write_page(folder / FILE, self.results, folder, self.history, self.baselines, self.session.root)
+            self.page = os.path.relpath(folder.parent.parent / LATEST / FILE, self.session.root)
+        except HarnessError as error:
+            problem = f"{FILE} was not written: {error}"
+        if problem:
+            self.notes.append(problem)
 
     def _test(self, nodeid: str, content: Mapping[str, Any]) -> TestResult:
         for test in self.results.tests:

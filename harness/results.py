@@ -1,5 +1,6 @@
 """results.json: everything that one session ran and decided; the only source of every report."""
 
+import json
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -11,7 +12,8 @@ from harness.files import write_atomically
 from harness.gate.verdict import Verdict
 from harness.run import Run
 
-SCHEMA = 1
+SCHEMA = 2
+"""2 added what a curve was compared with."""
 FILE = "results.json"
 LATEST = "latest"
 
@@ -51,6 +53,11 @@ class TestResult(BaseModel):
     """Whether it failed and later passed."""
 
     @property
+    def failed(self) -> bool:
+        """Whether its last attempt did not go well."""
+        return self.last.outcome in ("failed", "error")
+
+    @property
     def last(self) -> Attempt:
         """The attempt that counts."""
         return self.attempts[-1]
@@ -81,6 +88,11 @@ class Results(BaseModel):
     fault: str | None = None
     tests: list[TestResult] = Field(default_factory=list)
     runs: dict[str, Run] = Field(default_factory=dict)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether no test failed."""
+        return not any(test.failed for test in self.tests)
 
     @property
     def verdicts(self) -> list[tuple[str, Verdict]]:
@@ -120,7 +132,14 @@ def read(folder: Path) -> Results:
         ResultsError: there are none, or they can't be read.
     """
     try:
-        return Results.model_validate_json((folder / FILE).read_text(encoding="utf-8"))
+        text = (folder / FILE).read_text(encoding="utf-8")
+        content = json.loads(text)
+        version = content.get("schema_version") if isinstance(content, dict) else None
+        if isinstance(version, int) and version > SCHEMA:
+            raise ResultsError(
+                f"results of {folder.name} have schema {version}, newer than {SCHEMA}: upgrade mindspore-harness"
+            )
+        return Results.model_validate_json(text)
     except FileNotFoundError:
         raise ResultsError(f"no results in {folder.name}: run a suite first (pytest -m cpu suites)") from None
     except (OSError, ValidationError, ValueError) as error:

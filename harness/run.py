@@ -159,6 +159,9 @@ class Run(BaseModel):
     machine: str
     """Key of the machine that its times belong to."""
 
+    key: str = ""
+    """Name among the runs of its session; empty outside of one."""
+
     fault: str | None = None
     """The planted fault, if any."""
 

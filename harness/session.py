@@ -219,7 +219,7 @@ class Trainer:
                     run, _ = audit(scenario, target, Code(session.root), folder, deadline=session.deadline)
                 except LaunchError as error:
                     raise LaunchError(anonymous(str(error), session.root)) from None
-                write_atomically(folder / "run.json", run.model_dump_json(indent=1))
+                self._keep(run, folder)
         return run
 
     def _train(
@@ -257,8 +257,13 @@ class Trainer:
             title = f"{scenario.model}, dp {layout.dp} × tp {layout.tp} × pp {layout.pp}"
             write_atomically(folder / TRACE, json.dumps(chrome_trace(run.events)))
             write_atomically(folder / GANTT, gantt(run.events, title))
-        write_atomically(folder / "run.json", run.model_dump_json(indent=1))
+        self._keep(run, folder)
         return run
+
+    @staticmethod
+    def _keep(run: Run, folder: Path) -> None:
+        run.key = folder.name
+        write_atomically(folder / "run.json", run.model_dump_json(indent=1))
 
     def _key(self, scenario: Scenario, fault: Fault | None, until: int | None, resume: Path | None, fresh: bool) -> str:
         parts = [self.hardware, scenario.hash]

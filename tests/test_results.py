@@ -71,3 +71,16 @@ def test_flaky_is_failed_then_passed():
         test.add(Attempt(outcome=outcome))
         assert test.flaky is flaky
     assert len(test.attempts) == 4
+
+
+def test_results_of_a_newer_version_ask_for_it(tmp_path):
+    (tmp_path / "results.json").write_text('{"schema_version": 99}')
+    with pytest.raises(ResultsError, match="have schema 99, newer than 2: upgrade mindspore-harness"):
+        read(tmp_path)
+
+
+def test_results_of_an_older_version_are_read(tmp_path):
+    (tmp_path / "results.json").write_text(
+        '{"schema_version": 1, "started": "2026-01-01T00:00:00Z", "harness": "0.0.9"}'
+    )
+    assert read(tmp_path).harness == "0.0.9"

@@ -6,9 +6,33 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from harness.cli.places import LATEST
+from harness.cli.baseline import Baselines
+from harness.cli.places import BASELINES, LATEST
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Show a session's results elsewhere.")
+
+
+@app.command()
+def html(
+    results: Annotated[Path, typer.Argument(help="Folder of a session's results.")] = LATEST,
+    output: Annotated[Path | None, typer.Option("--output", help="File (default: report.html among them).")] = None,
+    url: Annotated[str | None, typer.Option("--history", help="Database (default: that of the session).")] = None,
+    baselines: Baselines = BASELINES,
+) -> None:
+    """Write the session as one page that needs nothing else, with the trends of its values."""
+    from harness.history import address
+    from harness.report.html import FILE
+    from harness.report.html.session import write_page
+    from harness.results import read
+
+    found = read(results)
+    target = output or results / FILE
+    place = address(url, results.resolve().parent.parent)
+    problem = write_page(target, found, results, place, baselines, Path.cwd())
+    console = Console(highlight=False)
+    console.print(str(target), markup=False, soft_wrap=True)
+    if problem:
+        console.print(problem, markup=False, soft_wrap=True)
 
 
 @app.command()

@@ -103,7 +103,7 @@ class Gate:
         times = approved.machines.get(run.machine) if approved else None
         recent = self.recent(label, run, times.approved.when if times and times.approved else "")
         verdicts = [
-            self._expected(verdict).model_copy(update={"label": label})
+            self._expected(verdict).model_copy(update={"label": label, "run": run.key})
             for verdict in judge(record, run, approved, wanted, *policies, recent=recent)
         ]
         self.candidates[label] = record

@@ -90,6 +90,9 @@ def _judge(
         baseline=float(expected[first]),
         step=first + 1 if is_curve else None,
     )
+    verdict.relative, verdict.absolute = policy.relative, policy.absolute
+    if is_curve:
+        verdict.approved = expected.tolist()
     if is_curve and status is Status.REGRESSED:
         verdict.divergence = "early" if first < EARLY * len(actual) else "late"
     return verdict

@@ -91,6 +91,16 @@ class Verdict(BaseModel):
     """Of a curve that regressed: whether it left its band in the first quarter of its steps or later."""
 
     confirmation: Confirmation | None = None
+    run: str = ""
+    """Key of the run among the session's; empty where it has none."""
+
+    approved: list[float] = Field(default_factory=list)
+    """Of a curve: the baseline, step by step."""
+
+    relative: float | None = None
+    absolute: float | None = None
+    """Tolerance that a number was compared by; a time's follows from its samples."""
+
     environment_changes: list[str] = Field(default_factory=list)
     """What the value depends on and is not as it was when the baseline was approved."""
 

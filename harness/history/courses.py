@@ -3,13 +3,14 @@
 import fnmatch
 import re
 import statistics
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from harness.devices import HARDWARE
 from harness.errors import BaselineError, PolicyError
 from harness.gate import baseline
-from harness.gate.baseline import BaselineFile
+from harness.gate.baseline import Approval, Record
 from harness.gate.policy import Overrides, find_metric, resolve
 from harness.history.database import History, Point, Series
 from harness.history.trend import ANCHOR_RUNS, Trend, trend
@@ -27,6 +28,8 @@ class Course:
     """Oldest first; of one scenario, the last one's, because values of another are another thing."""
 
     trend: Trend
+    approvals: list[Approval]
+    """Of the baseline, oldest first."""
 
 
 @dataclass(frozen=True)
@@ -37,19 +40,21 @@ class Filter:
     metric: str = ""
     machine: str = ""
 
-    def covers(self, series: Series) -> bool:
+    def __call__(self, series: Series) -> bool:
         """Whether a series is among them."""
         pairs = ((self.test, series.test), (self.metric, series.metric), (self.machine, series.machine))
         return all(not wanted or wanted in name or fnmatch.fnmatch(name, wanted) for wanted, name in pairs)
 
 
-def courses(history: History, baselines: Path, wanted: Filter, last: int, *policies: Overrides) -> list[Course]:
-    """The courses of the series that a filter covers, sorted by name.
+def courses(
+    history: History, baselines: Path, wanted: Callable[[Series], bool], last: int, *policies: Overrides
+) -> list[Course]:
+    """The courses of the series that are wanted, sorted by name.
 
     Args:
         history: the database.
         baselines: folder of the approved values, which are the anchors.
-        wanted: the filter.
+        wanted: whether a series is.
         last: points of a series that are looked at.
         policies: overrides, weakest first; a metric's relative tolerance is the change that matters.
 
@@ -58,7 +63,7 @@ def courses(history: History, baselines: Path, wanted: Filter, last: int, *polic
     """
     found = []
     for series in history.series():
-        if not wanted.covers(series):
+        if not wanted(series):
             continue
         points = history.trend(series, last)
         points = [point for point in points if point.scenario == points[-1].scenario]
@@ -66,33 +71,43 @@ def courses(history: History, baselines: Path, wanted: Filter, last: int, *polic
             floor = resolve(find_metric(series.metric), *policies).relative
         except PolicyError:
             continue  # another version's metric
-        anchor = _anchor(history, baselines, series, points[-1].scenario) if points else None
-        if anchor is not None:
-            found.append(Course(series, points, trend([point.value for point in points], anchor, floor)))
+        record = _record(baselines, series, points[-1].scenario) if points else None
+        # Without an approved value: the median of the first healthy runs there ever were, however few are looked at.
+        samples = (_approved(record, series) if record else []) or (
+            history.first(series, points[-1].scenario, HEALTHY, ANCHOR_RUNS) if points else []
+        )
+        if samples:
+            found.append(
+                Course(
+                    series,
+                    points,
+                    trend([point.value for point in points], statistics.median(samples), floor),
+                    _approvals(record, series) if record else [],
+                )
+            )
     return found
 
 
-def _anchor(history: History, baselines: Path, series: Series, scenario: str) -> float | None:
-    """The approved value, or else the median of the first healthy runs there ever were, however few are looked at."""
-    approved = _approved(baselines, series, scenario)
-    if approved is not None:
-        return approved
-    first = history.first(series, scenario, HEALTHY, ANCHOR_RUNS)
-    return statistics.median(first) if first else None
-
-
-def _approved(baselines: Path, series: Series, scenario: str) -> float | None:
+def _record(baselines: Path, series: Series, scenario: str) -> Record | None:
+    """What was approved for a series' run, if for the same scenario."""
     parameters = re.split(r"[-\[\]]", series.test.rpartition("::")[2])
     hardware = next((name for name in parameters if name in HARDWARE), "")
     try:
         file = baseline.read(baselines / baseline.baseline_path(series.test, hardware)) if hardware else None
     except BaselineError:
         return None
-    record = (file or BaselineFile(runs={})).runs.get(series.label)
-    if record is None or record.scenario_hash != scenario:
-        return None
-    times = record.machines[series.machine].metrics if series.machine in record.machines else {}
+    record = file.runs.get(series.label) if file else None
+    return record if record and record.scenario_hash == scenario else None
+
+
+def _approved(record: Record, series: Series) -> list[float]:
     if series.metric in record.metrics:
-        return record.metrics[series.metric]
-    samples = record.curves.get(series.metric, [])[-1:] or times.get(series.metric, [])
-    return statistics.median(samples) if samples else None
+        return [record.metrics[series.metric]]
+    times = record.machines.get(series.machine)
+    return record.curves.get(series.metric, [])[-1:] or (times.metrics.get(series.metric, []) if times else [])
+
+
+def _approvals(record: Record, series: Series) -> list[Approval]:
+    times = record.machines.get(series.machine)
+    holder = times if times and series.metric in times.metrics else record
+    return [*reversed(holder.history), *([holder.approved] if holder.approved else [])]

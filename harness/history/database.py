@@ -177,7 +177,7 @@ class History:
                 .order_by(_points.c.id.desc())
                 .limit(last)
             )
-            return [Point(**row) for row in connection.execute(newest).mappings()][::-1]
+            return [Point(*tuple(row)) for row in connection.execute(newest).all()][::-1]
 
     def recent(
         self, test: str, label: str, machine: str, scenario: str, mindspore: str, since: str = ""

@@ -115,7 +115,8 @@ def _pieces(levels: Sequence[float], sigma: float) -> list[tuple[int, int]]:
     penalty = 5 * max(sigma, _STEADY) ** 2 * math.log(len(levels))
     search = ruptures.KernelCPD(kernel="linear", min_size=LEAST_RUNS).fit(centered.reshape(-1, 1))
     ends = search.predict(pen=penalty)
-    return list(zip([0, *ends[:-1]], ends, strict=True))
+    bounds = [0, *map(int, ends)]
+    return list(itertools.pairwise(bounds))
 
 
 def _relative(value: float, base: float) -> float:

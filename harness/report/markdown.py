@@ -1,11 +1,10 @@
 """A session for a pull request: worst first, details folded, within what a comment may hold."""
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from harness.gate.verdict import Status, Verdict
-from harness.report.terminal import advice, change, number
+from harness.report.terminal import advice, change, number, outcome
 from harness.results import Results, TestResult
 
 LIMIT = 65_536
@@ -55,15 +54,8 @@ def markdown(results: Results, limit: int = LIMIT) -> str:
 
 def headline(results: Results) -> str:
     """The verdict in a line."""
-    outcomes = Counter(test.last.outcome for test in results.tests)
-    bad = outcomes["failed"] + outcomes["error"]
-    counts = Counter(verdict.status for _, verdict in results.verdicts if verdict.fails)
-    mark = "❌" if bad else "✅"
-    tally = ", ".join(f"{count} {status.value}" for status, count in counts.most_common())
-    tests = f"{bad} of {len(results.tests)} tests failed" if bad else f"{outcomes['passed']} tests passed"
-    skipped = f", {outcomes['skipped']} skipped" if outcomes["skipped"] else ""
-    values = f"{len(results.verdicts)} values judged"
-    return f"## {mark} {tests}{skipped}; {values}{': ' + tally if tally else ''}\n"
+    mark = "✅" if results.is_good else "❌"
+    return f"## {mark} {outcome(results)}\n"
 
 
 def _machine(results: Results) -> Iterator[str]:
@@ -101,8 +93,9 @@ def _status(verdict: Verdict) -> str:
 
 
 def _worst_first(tests: Sequence[TestResult]) -> list[TestResult]:
-    shown = [test for test in tests if test.last.outcome in ("failed", "error") or test.flaky]
-    return sorted(shown, key=lambda test: (test.last.outcome not in ("failed", "error"), test.nodeid))
+    return sorted(
+        (test for test in tests if test.failed or test.flaky), key=lambda test: (not test.failed, test.nodeid)
+    )
 
 
 def _details(test: TestResult, results: Results) -> Iterator[str]:

@@ -111,6 +111,17 @@ def advice(results: Results) -> list[str]:
     return lines
 
 
+def outcome(results: Results) -> str:
+    """The verdict on a session: how many tests failed, of how many, and what of."""
+    outcomes = Counter(test.last.outcome for test in results.tests)
+    bad = outcomes["failed"] + outcomes["error"]
+    counts = Counter(verdict.status for _, verdict in results.verdicts if verdict.fails)
+    tally = ", ".join(f"{count} {status.value}" for status, count in counts.most_common())
+    tests = f"{bad} of {len(results.tests)} tests failed" if bad else f"{outcomes['passed']} tests passed"
+    skipped = f", {outcomes['skipped']} skipped" if outcomes["skipped"] else ""
+    return f"{tests}{skipped}; {len(results.verdicts)} values judged{': ' + tally if tally else ''}"
+
+
 def failure_text(verdicts: Sequence[Verdict]) -> str:
     """The reason a test failed at the gate: one line a metric, worst first, plain text."""
     lines = [f"{len(verdicts)} value(s) fell short of the baseline:"]

@@ -1,5 +1,7 @@
 """What a session leaves behind."""
 
+import sys
+
 from junitparser import JUnitXml
 
 from tests.plugin.sessions import MARKED, ROOT, approve, comparable, gated, results, run, suite
@@ -136,3 +138,46 @@ class TestElsewhere:
         suite(project, f"from harness import hardware\n\n@hardware('cpu')\n{body}")
         run(project, "--junitxml=junit.xml").assert_outcomes(failed=1)
         assert JUnitXml.fromfile(str(project.path / "junit.xml")).failures == 1
+
+
+class TestPage:
+    def test_it_lies_beside_the_results_and_is_named(self, project):
+        gated(project)
+        found = run(project)
+        found.stdout.fnmatch_lines(["as a page: .harness/latest/report.html"])
+        page = (project.path / ".harness/latest/report.html").read_text(encoding="utf-8")
+        assert "3 of 3 tests failed; 9 values judged: 6 NO_BASELINE" in page
+
+    def test_a_damaged_history_costs_the_trends_alone(self, project):
+        gated(project)
+        (project.path / ".harness").mkdir()
+        (project.path / ".harness/history.sqlite").write_text("no database")
+        found = run(project)
+        found.stdout.fnmatch_lines(["harness: report.html shows no trends: history history.sqlite: *"])
+        assert (project.path / ".harness/latest/report.html").exists()
+
+    def test_a_page_that_can_not_be_written_costs_itself_alone(self, project):
+        gated(project)
+        project.makeconftest(
+            "import pathlib\n"
+            "def pytest_runtest_logreport(report):\n"
+            "    for folder in pathlib.Path('.harness/runs').glob('*'):\n"
+            "        (folder / 'report.html').mkdir(exist_ok=True)\n"
+        )
+        found = run(project, "--junitxml", "all.xml")
+        found.assert_outcomes(failed=3)
+        found.stdout.fnmatch_lines(["harness: report.html was not written: *report.html can't be written: *"])
+        assert len(results(project).tests) == 3
+        assert JUnitXml.fromfile(str(project.path / "all.xml")).tests == 3
+
+    def test_it_is_written_anew_by_the_command(self, project):
+        gated(project)
+        run(project)
+        page = project.path / ".harness/latest/report.html"
+        page.unlink()
+        command = [sys.executable, "-m", "harness.cli", "report", "html"]
+        assert project.run(*command).outlines == [".harness/latest/report.html"]
+        assert page.exists()
+        found = project.run(*command, "--output", "suites/test_suite.py/x.html")
+        assert found.ret == 2
+        found.stderr.fnmatch_lines(["error: test_suite.py/x.html can't be written: *"])
