@@ -67,10 +67,7 @@ def _compared(
         deviating_steps=allowed,
     )
     base, values = [mine[step] for step in steps], [theirs[step] for step in steps]
-    verdict = compare(metric, values, base, policy)
-    if verdict.step is not None:
-        verdict.reason = verdict.reason.replace(f"at step {verdict.step}", f"at step {steps[verdict.step - 1]}")
-        verdict.step = steps[verdict.step - 1]
+    verdict = compare(metric, values, base, policy, steps)
     return Compared(
         name,
         len(steps),

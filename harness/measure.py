@@ -8,9 +8,11 @@ from pathlib import Path
 from filelock import FileLock
 
 from harness.errors import CheckpointError
+from harness.external import External
 from harness.faults import Fault
 from harness.launch import train
 from harness.launch.code import Code
+from harness.launch.command import run_command
 from harness.launch.supervise import Progress
 from harness.locks import lock_folder
 from harness.run import Run
@@ -23,7 +25,7 @@ DEADLINE = 600.0
 
 
 def measure(
-    scenario: Scenario,
+    scenario: Scenario | External,
     hardware: str,
     code: Code,
     folder: Path,
@@ -38,7 +40,7 @@ def measure(
     """Trains, after other sessions of the same user are done with the device.
 
     Args:
-        scenario: what to train.
+        scenario: what to train; of a training of others, nothing but its deadline can be chosen.
         hardware: ``cpu``, ``gpu`` or ``ascend``.
         code: whose code.
         folder: of the run; what it held before is removed.
@@ -53,7 +55,12 @@ def measure(
         ScenarioError, DataError, CheckpointError: it can't be trained.
         LaunchError: a rank failed or did not finish in time.
     """
-    with FileLock(lock_folder() / f"device-{hardware}.lock"), show_progress(scenario) as progress:
+    device = FileLock(lock_folder() / f"device-{hardware}.lock")
+    if isinstance(scenario, External):
+        with device:
+            shutil.rmtree(folder, ignore_errors=True)
+            return run_command(scenario, hardware, code, folder, deadline)
+    with device, show_progress(scenario) as progress:
         if resume is not None and folder.resolve() in resume.resolve().parents:
             raise CheckpointError(f"{resume.name} lies in the folder of the run that would go on from it; move it")
         shutil.rmtree(folder, ignore_errors=True)

@@ -11,6 +11,9 @@ from harness.errors import BaselineError
 from harness.gate.baseline import baseline_path
 from harness.marks import hardware_of
 
+LOGS = "logs"
+"""Folder, below the hardware's, of baselines of finished trainings, which no test asks for."""
+
 ASKED = "harness_asked"
 """What an xdist worker sends home: the baseline files that its tests ask for."""
 
@@ -79,8 +82,9 @@ def orphans(
 ) -> list[str]:
     """The baseline files without a test.
 
-    A file is one where its test module is gone, or where the session collected the whole module and no test of it names
-    the file. A module that was not collected, or by single tests, or skips itself tells nothing.
+    A baseline of a finished training has none by rights. Any other is without one where its test module is gone, or
+    where the session collected the whole module and no test of it names the file. A module that was not collected, or
+    by single tests, or skips itself tells nothing.
 
     Args:
         files: baseline files, relative to the baselines folder.
@@ -94,6 +98,8 @@ def orphans(
     whole = {path for path, single in named if not single} - unknown
     found = []
     for file in files:
+        if file.parts[1:2] == (LOGS,):
+            continue
         module = module_of(file, root)
         places = {module.resolve(), *module.resolve().parents} if module else set()
         known = module is None or (whole & places and not unknown & places)

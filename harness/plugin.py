@@ -3,10 +3,8 @@
 import hashlib
 import os
 import sys
-import uuid
 from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +25,7 @@ from harness.measure import ShowProgress
 from harness.orphans import OrphanWatch
 from harness.report.terminal import failure_text, number, session_summary
 from harness.reporter import Reporter, record
+from harness.results import new_folder
 from harness.scenario import Scenario
 from harness.session import Session, Trainer
 from harness.topology import BINDINGS, check_binding, numa_nodes
@@ -82,7 +81,7 @@ def pytest_configure(config: pytest.Config) -> None:
     except HarnessError as error:
         raise pytest.UsageError(str(error)) from None
     worker = getattr(config, "workerinput", None)
-    folder = Path(worker["harness_folder"]) if worker else _new_folder(config)
+    folder = Path(worker["harness_folder"]) if worker else new_folder(_results(config))
     progress = _progress(config) if _on_terminal() and not worker else lambda scenario: nullcontext()
     config.stash[SESSION] = Session(config.rootpath, folder, config.option.deadline, fault, progress, binding)
     watch = OrphanWatch(_baselines(config), strict=config.option.strict_baselines)
@@ -109,11 +108,6 @@ def _confirmer(config: pytest.Config, is_worker: bool) -> "Confirmer":
 
 def _results(config: pytest.Config) -> Path:
     return Path(config.option.results or config.rootpath / ".harness").absolute()
-
-
-def _new_folder(config: pytest.Config) -> Path:
-    stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-    return _results(config) / "runs" / f"{stamp}-{uuid.uuid4().hex[:6]}"
 
 
 def _on_terminal() -> bool:

@@ -2,7 +2,9 @@
 
 import json
 import os
+import uuid
 from contextlib import suppress
+from datetime import datetime, timezone
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -123,6 +125,12 @@ def _point(folder: Path) -> None:
         part.unlink()
     part.symlink_to(folder.relative_to(link.parent))
     part.replace(link)
+
+
+def new_folder(results: Path) -> Path:
+    """A name for a new session's folder, below the folder of results; the folder is not made."""
+    stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%SZ")
+    return results.absolute() / "runs" / f"{stamp}-{uuid.uuid4().hex[:6]}"
 
 
 def read(folder: Path) -> Results:

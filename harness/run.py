@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from harness.environment import Environment
 from harness.errors import Undefined
 from harness.evaluation import Evaluation
+from harness.external import KIND, External
 from harness.metrics.growth import Growth, growth
 from harness.metrics.sketch import distance
 from harness.metrics.speed import WARMUP_STEPS
@@ -175,6 +176,9 @@ class Run(BaseModel):
     """Metrics that do not exist in this run, with the reason."""
 
     curves: dict[str, list[float]]
+    steps: dict[str, list[int]] = Field(default_factory=dict)
+    """Of each curve of a training of others, the steps that its values belong to; ours have one for each."""
+
     step_seconds: list[float]
     foreign_load: float | None = None
     """Share of the machine's cores that other processes used during training; None where nobody measured it."""
@@ -255,9 +259,18 @@ class Run(BaseModel):
         Raises:
             Undefined: nobody looked often enough.
         """
-        return growth(self.host_memory[len(self.host_memory) // 3 :], spacing(self.description.steps))
+        return growth(self.host_memory[len(self.host_memory) // 3 :], spacing(self.scenario.get("steps", 0)))
 
     @property
-    def description(self) -> Scenario:
+    def description(self) -> Scenario | External:
         """The scenario that was run."""
-        return Scenario.from_dict(self.scenario)
+        return described(self.scenario)
+
+
+def described(content: dict[str, Any]) -> Scenario | External:
+    """A scenario, or a training of others, from its plain values.
+
+    Raises:
+        ScenarioError: it is not valid, any more.
+    """
+    return External.from_dict(content) if content.get("kind") == KIND else Scenario.from_dict(content)

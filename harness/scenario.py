@@ -5,6 +5,7 @@ import difflib
 import hashlib
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +13,7 @@ from harness.agreement import check_agreement, check_values
 from harness.checkpoints.policy import Checkpoints
 from harness.decoding import Decoding
 from harness.errors import ScenarioError
+from harness.external import External
 from harness.guard import Guard
 from harness.layout import Layout
 
@@ -262,6 +264,22 @@ class Scenario:
         content = _without_defaults(self.to_dict(), _DEFAULTS)
         text = json.dumps({"semantics": SEMANTICS, **content}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    @property
+    def ranks(self) -> int:
+        """Devices that it takes."""
+        return self.layout.world_size
+
+    @staticmethod
+    def command(
+        command: Sequence[str], *, output: str = "", ranks: int = 1, tokens_per_step: int | None = None
+    ) -> External:
+        """Training of one's own, by whatever launcher; see ``harness.external.External`` for the arguments.
+
+        Raises:
+            ScenarioError: an argument can't work.
+        """
+        return External(command=command, output=output, ranks=ranks, tokens_per_step=tokens_per_step)
 
     def replace(self, **changes: Any) -> "Scenario":
         """A copy with some fields changed; ``dp=``, ``tp=`` … are given inside ``layout=``, and so on."""

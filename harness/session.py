@@ -18,6 +18,7 @@ from harness.audit.compile import audit
 from harness.checkpoints.store import FOLDER as CHECKPOINTS
 from harness.devices import find
 from harness.errors import HardwareError, LaunchError, ResultsError, ScenarioError
+from harness.external import External
 from harness.faults import Fault
 from harness.files import write_atomically
 from harness.launch.code import Code
@@ -70,7 +71,7 @@ class Session:
     deadlines: dict[str, float] = field(default_factory=dict)
     """Scenario hash → seconds that a test of this process allowed for it."""
 
-    def deadline_of(self, scenario: Scenario) -> float:
+    def deadline_of(self, scenario: Scenario | External) -> float:
         """Seconds that a run of a scenario may take."""
         return self.deadlines.get(scenario.hash, self.deadline)
 
@@ -140,7 +141,7 @@ class Trainer:
 
     def run(
         self,
-        scenario: Scenario,
+        scenario: Scenario | External,
         *,
         fresh: bool = False,
         deadline: float | None = None,
@@ -165,15 +166,19 @@ class Trainer:
             ResultsError: the results folder can't be written.
         """
         available = find(self.hardware)
-        if scenario.layout.world_size > available.count:
+        if scenario.ranks > available.count:
             raise HardwareError(
-                f"the scenario needs {scenario.layout.world_size} ranks, {self.hardware} offers {available.count} "
-                f"({available.reason}); mark the test with @cards({scenario.layout.world_size})"
+                f"the scenario needs {scenario.ranks} ranks, {self.hardware} offers {available.count} "
+                f"({available.reason}); mark the test with @cards({scenario.ranks})"
             )
         session = self.session
         session.prepare()
         planted = Fault.parse(fault) if fault else session.fault
-        if planted and (not planted.applies(scenario) or (planted.needs_resume and resume is None)):
+        if isinstance(scenario, External):
+            if fault or until is not None or resume is not None:
+                raise ScenarioError("fault, until and resume are for scenarios of this trainer, not for a command")
+            planted = None
+        elif planted and (not planted.applies(scenario) or (planted.needs_resume and resume is None)):
             if fault:
                 raise ScenarioError(f"fault {fault!r} has no effect in this run; it would pass for a healthy one")
             planted = None
@@ -224,7 +229,7 @@ class Trainer:
 
     def _train(
         self,
-        scenario: Scenario,
+        scenario: Scenario | External,
         fault: Fault | None,
         folder: Path,
         deadline: float,
@@ -252,7 +257,7 @@ class Trainer:
             failure = _Failure(message=text, deadline=deadline if timed_out else None)
             write_atomically(folder / FAILURE, failure.model_dump_json())
             raise LaunchError(text) from None
-        if steps_of(run.events):
+        if steps_of(run.events) and isinstance(scenario, Scenario):
             layout = scenario.layout
             title = f"{scenario.model}, dp {layout.dp} × tp {layout.tp} × pp {layout.pp}"
             write_atomically(folder / TRACE, json.dumps(chrome_trace(run.events)))
@@ -265,7 +270,9 @@ class Trainer:
         run.key = folder.name
         write_atomically(folder / "run.json", run.model_dump_json(indent=1))
 
-    def _key(self, scenario: Scenario, fault: Fault | None, until: int | None, resume: Path | None, fresh: bool) -> str:
+    def _key(
+        self, scenario: Scenario | External, fault: Fault | None, until: int | None, resume: Path | None, fresh: bool
+    ) -> str:
         parts = [self.hardware, scenario.hash]
         if fault:
             parts.append(re.sub(r"[^\w.]", "-", str(fault)))

@@ -7,6 +7,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from harness.cli.baseline import Baselines
+from harness.cli.places import BASELINES, LATEST
+
 
 def plan(
     scenario: Annotated[str, typer.Argument(help="package.module:NAME of a scenario.")],
@@ -53,6 +56,42 @@ def profile(
         console.print(share_line(found.shares), soft_wrap=True)
 
 
+def run(
+    place: Annotated[Path, typer.Option("--from-log", help="Log, TensorBoard folder, or a run's folder.")],
+    label: Annotated[str, typer.Option("--label", help="Names the training among the baselines.")],
+    hardware: Annotated[str, typer.Option("--hardware", help="cpu, gpu or ascend.")] = "ascend",
+    machine: Annotated[str, typer.Option("--machine", help="Its kind: times are judged by its own.")] = "unknown",
+    mindspore: Annotated[str, typer.Option("--mindspore", help="Version it trained with.")] = "unknown",
+    ranks: Annotated[int, typer.Option("--ranks", min=1, help="Devices that it took.")] = 1,
+    tokens: Annotated[int | None, typer.Option("--tokens-per-step", min=1, help="For the throughput.")] = None,
+    url: Annotated[str | None, typer.Option("--history", help="Database (default: beside the results).")] = None,
+    baselines: Baselines = BASELINES,
+) -> None:
+    """Judge a finished training by its baseline; 1 regressed, 3 inconclusive, 4 no baseline, 5 invalid."""
+    from harness.commands.run import Finished, exit_status, judge
+    from harness.devices import HARDWARE
+    from harness.errors import HardwareError
+    from harness.history import address
+    from harness.report.terminal import failure_text, session_summary
+    from harness.results import new_folder
+
+    if hardware not in HARDWARE:
+        raise HardwareError(f"hardware {hardware!r} is unknown; choose one of {', '.join(HARDWARE)}")
+    finished = Finished(place, label, hardware, machine, mindspore, ranks, tokens)
+    folder, history = new_folder(LATEST.parent), address(url, LATEST.parent)
+    results, problems = judge(finished, Path.cwd(), folder, baselines, history)
+    console = Console(highlight=False)
+    for found in results.runs.values():
+        problems = [*found.warnings, *problems]
+    for line in problems:
+        console.print(line, style="yellow", markup=False, soft_wrap=True)
+    typer.echo(session_summary(results, console.width, console.is_terminal, verbose=True), nl=False)
+    failing = [verdict for _, verdict in results.verdicts if verdict.fails]
+    if failing:
+        typer.echo(failure_text(failing))
+    raise typer.Exit(exit_status(results))
+
+
 def compare(
     one: Annotated[Path, typer.Argument(help="A run's folder, or a log: MindFormers, or JSON Lines with a step.")],
     other: Annotated[Path, typer.Argument(help="Another, that is judged by the first.")],
@@ -62,12 +101,12 @@ def compare(
 ) -> None:
     """Compare curves by step; exit with 1 where one deviates, 3 where one ends earlier, 5 where one is no number."""
     from harness import comparison
-    from harness.commands.compare import readings
+    from harness.readers.place import read
     from harness.report.comparison import curve_table
     from harness.report.terminal import WIDE
 
     console = Console(highlight=False, width=WIDE)
-    first, second = readings(one), readings(other)
+    first, second = read(one), read(other)
     for place, side in ((one, first), (other, second)):
         for note in side.notes():
             console.print(f"{place.name}: {note}", markup=False, soft_wrap=True)

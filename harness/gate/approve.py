@@ -31,6 +31,7 @@ def improvements(new: Record, former: Record, improved: Collection[str]) -> Reco
         update={
             "metrics": taken(former.metrics, new.metrics),
             "curves": taken(former.curves, new.curves),
+            "steps": taken(former.steps, new.steps),
             "machines": machines,
         }
     )
@@ -54,6 +55,7 @@ def held_back(new: Record, former: Record | None, known: Collection[str], passed
         update={
             "metrics": kept(former.metrics if former else {}, new.metrics),
             "curves": kept(former.curves if former else {}, new.curves),
+            "steps": kept(former.steps if former else {}, new.steps),
             "machines": {machine: without(times, {*known, *passed}) for machine, times in new.machines.items()},
         }
     )
@@ -168,7 +170,7 @@ def moved_scopes(old: Record | None, new: Record) -> set[str]:
     if old is None or old.scenario_hash != new.scenario_hash:
         return {"numeric", "machine", "samples"}
     scopes = set()
-    if (old.environment, old.metrics, old.curves) != (new.environment, new.metrics, new.curves):
+    if (old.environment, old.metrics, old.curves, old.steps) != (new.environment, new.metrics, new.curves, new.steps):
         scopes.add("numeric")
     for machine, times in new.machines.items():
         stored = old.machines[machine].metrics if machine in old.machines else {}

@@ -67,6 +67,9 @@ class Record(BaseModel):
     """``numeric`` and ``ratio`` scalars."""
 
     curves: dict[str, list[float]] = Field(default_factory=dict)
+    steps: dict[str, list[int]] = Field(default_factory=dict)
+    """Of each curve of a training of others, the steps that its values belong to."""
+
     machine: str | None = None
     """Key of the kind of machine that the numeric values were measured on; None in older files."""
 
@@ -151,6 +154,9 @@ def write(path: Path, content: BaselineFile) -> None:
         ResultsError: it can't be written.
     """
     plain = content.model_dump(mode="json", exclude_none=True)
+    for record in plain["runs"].values():
+        if not record["steps"]:
+            del record["steps"]
     write_atomically(path, json.dumps(plain, indent=1, sort_keys=True) + "\n")
 
 
@@ -172,6 +178,7 @@ def candidate(
         environment=run.environment,
         metrics=metrics,
         curves=curves,
+        steps={name: run.steps[name] for name in curves if name in run.steps},
         machine=run.machine,
         machines={run.machine: Times(metrics=samples, environment=run.environment)} if samples else {},
     )

@@ -22,7 +22,13 @@ EARLY = 0.25
 only later has built up."""
 
 
-def compare(metric: Metric, value: Values | None, baseline: Values | None, policy: Policy) -> Verdict:
+def compare(
+    metric: Metric,
+    value: Values | None,
+    baseline: Values | None,
+    policy: Policy,
+    steps: Sequence[int] | None = None,
+) -> Verdict:
     """Judges one metric.
 
     Args:
@@ -30,6 +36,7 @@ def compare(metric: Metric, value: Values | None, baseline: Values | None, polic
         value: what the run measured; None where it is missing.
         baseline: what was approved; None where nothing was.
         policy: the tolerance.
+        steps: of a curve, the steps that its values belong to; None for 1, 2, 3, …
 
     Returns:
         INVALID for a missing or non-finite value, a curve of another length, or a non-finite baseline; NO_BASELINE;
@@ -45,14 +52,14 @@ def compare(metric: Metric, value: Values | None, baseline: Values | None, polic
     is_curve = not np.isscalar(value) and np.ndim(value) == 1
     bad = np.flatnonzero(~np.isfinite(actual))
     if bad.size:
-        where = f" at step {bad[0] + 1}" if is_curve else ""
-        step = int(bad[0]) + 1 if is_curve else None
+        step = _number(steps, int(bad[0])) if is_curve else None
+        where = f" at step {step}" if is_curve else ""
         reason = f"non-finite ({actual[bad[0]]}){where}"
         return _verdict(metric, policy, Status.INVALID, reason, value=float(actual[bad[0]]), step=step)
     if not actual.size:
         return _verdict(metric, policy, Status.INVALID, "empty: the run measured no step")
     if baseline is None:
-        step = len(actual) if is_curve else None
+        step = _number(steps, len(actual) - 1) if is_curve else None
         return _verdict(metric, policy, Status.NO_BASELINE, "nothing approved yet", value=float(actual[-1]), step=step)
     expected = _points(baseline)
     if len(expected) != len(actual):
@@ -60,11 +67,16 @@ def compare(metric: Metric, value: Values | None, baseline: Values | None, polic
         return _verdict(metric, policy, Status.INVALID, reason)
     if not np.isfinite(expected).all():
         return _verdict(metric, policy, Status.INVALID, "the baseline is non-finite; approve a new one")
-    return _judge(metric, policy, actual, expected, is_curve)
+    return _judge(metric, policy, actual, expected, is_curve, steps)
 
 
 def _judge(
-    metric: Metric, policy: Policy, actual: npt.NDArray[np.float64], expected: npt.NDArray[np.float64], is_curve: bool
+    metric: Metric,
+    policy: Policy,
+    actual: npt.NDArray[np.float64],
+    expected: npt.NDArray[np.float64],
+    is_curve: bool,
+    steps: Sequence[int] | None,
 ) -> Verdict:
     tolerance = np.maximum(policy.relative * np.abs(expected), policy.absolute)
     _refuse_too_fine(metric, policy, expected, tolerance)
@@ -85,27 +97,27 @@ def _judge(
         metric,
         policy,
         status,
-        _reason(status, policy, points, first, is_curve),
+        _reason(status, policy, points, first, _number(steps, first) if is_curve else None),
         value=float(actual[first]),
         baseline=float(expected[first]),
-        step=first + 1 if is_curve else None,
+        step=_number(steps, first) if is_curve else None,
     )
     verdict.relative, verdict.absolute = policy.relative, policy.absolute
     if is_curve:
-        verdict.approved = expected.tolist()
+        verdict.approved, verdict.steps = expected.tolist(), list(steps or ())
     if is_curve and status is Status.REGRESSED:
         verdict.divergence = "early" if first < EARLY * len(actual) else "late"
     return verdict
 
 
-def _reason(status: Status, policy: Policy, points: npt.NDArray[np.bool_], first: int, is_curve: bool) -> str:
+def _reason(status: Status, policy: Policy, points: npt.NDArray[np.bool_], first: int, step: int | None) -> str:
     if status is Status.PASS:
         return ""
     exact = policy.relative == policy.absolute == 0
     within = "exact" if exact else f"tolerance {policy.relative:g} relative, {policy.absolute:g} absolute"
-    if is_curve:
+    if step is not None:
         course = _course(points, first) if status is Status.REGRESSED else ""
-        deviate = f"{points.sum()} of {len(points)} steps deviate, first at step {first + 1}"
+        deviate = f"{points.sum()} of {len(points)} steps deviate, first at step {step}"
         return f"{course}{deviate}; {policy.deviating_steps} allowed, {within}"
     return f"beyond {within}" + ("; approve it to tighten the baseline" if status is Status.IMPROVED else "")
 
@@ -129,6 +141,10 @@ def _refuse_too_fine(
             f"{metric.name}: tolerance {tolerance[at]:.3g} is finer than {metric.digits} can tell at "
             f"{expected[at]:.8g} (spacing {spacing[at]:.3g}); use 0 for exact, or at least the spacing"
         )
+
+
+def _number(steps: Sequence[int] | None, index: int) -> int:
+    return steps[index] if steps else index + 1
 
 
 def _points(values: Values) -> npt.NDArray[np.float64]:

@@ -1,5 +1,6 @@
 """Judges a whole run against the record that was approved for it."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -13,8 +14,7 @@ from harness.gate.screen import screen
 from harness.gate.validity import problem
 from harness.gate.verdict import Status, Verdict
 from harness.metrics.registry import Metric
-from harness.run import Run
-from harness.scenario import Scenario
+from harness.run import Run, described
 
 
 def judge(
@@ -87,8 +87,34 @@ def _judge_number(metric: Metric, candidate: Record, run: Run, record: Record | 
     at_home = record is not None and record.machine == run.machine and record.environment == run.environment
     if policy.exact and at_home:
         policy = replace(policy, relative=0.0, absolute=0.0, deviating_steps=0)
-    verdict = compare(metric, _value(metric, candidate), _value(metric, record), policy)
+    now, before = _by_step(metric, candidate), _by_step(metric, record)
+    if now and before:
+        verdict = _judge_steps(metric, now, before, policy)
+    else:
+        verdict = compare(metric, _value(metric, candidate), _value(metric, record), policy, list(now))
     return _with_environment(verdict, record.environment if record else run.environment, run.environment)
+
+
+def _judge_steps(metric: Metric, now: Mapping[int, float], before: Mapping[int, float], policy: Policy) -> Verdict:
+    """Compares the steps that both have; that too many of the baseline's are missing is said unless one is worse."""
+    if not all(math.isfinite(value) for value in now.values()):
+        return compare(metric, list(now.values()), list(before.values()), policy, list(now))
+    both = sorted(now.keys() & before.keys())
+    missing = sorted(before.keys() - now.keys())
+    verdict = (
+        compare(metric, [now[step] for step in both], [before[step] for step in both], policy, both)
+        if both
+        else _invalid(metric, policy, "no step of the baseline is there")
+    )
+    beyond = len(now) - len(both)
+    notes = [verdict.reason, f"{beyond} steps that the baseline has not are not judged" if beyond else ""]
+    if missing:
+        notes.append(f"{len(missing)} of the baseline's {len(before)} steps are missing, the first is {missing[0]}")
+        if len(missing) > policy.missing_steps and verdict.status in (Status.PASS, Status.IMPROVED):
+            verdict.status = Status.INVALID
+            notes.append(f"{policy.missing_steps} allowed (missing_steps)")
+    verdict.reason = "; ".join(filter(None, notes))
+    return verdict
 
 
 def _invalid(metric: Metric, policy: Policy, reason: str) -> Verdict:
@@ -110,6 +136,13 @@ def _names(record: Record | None, machine: str) -> set[str]:
     if record is None:
         return set()
     return {*record.metrics, *record.curves, *_times(record, machine)}
+
+
+def _by_step(metric: Metric, record: Record | None) -> dict[int, float]:
+    """Step → value of a curve whose steps were recorded; empty for any other value."""
+    if record is None or metric.name not in record.steps:
+        return {}
+    return dict(zip(record.steps[metric.name], record.curves.get(metric.name, []), strict=True))
 
 
 def _value(metric: Metric, record: Record | None) -> float | list[float] | None:
@@ -137,7 +170,8 @@ def _with_environment(verdict: Verdict, before: Environment, now: Environment) -
 
 def _refusal(run: Run, record: Record) -> str:
     try:
-        differences = "; ".join(Scenario.from_dict(record.scenario).differences(run.description))
+        former, now = described(record.scenario), run.description
+        differences = "; ".join(former.differences(now)) if type(former) is type(now) else "one is a training of others"  # type: ignore[arg-type]
     except ScenarioError as error:
         differences = f"the recorded one is not valid any more: {error}"
     differences = differences or f"hash {record.scenario_hash} → {run.description.hash}"

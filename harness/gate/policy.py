@@ -39,14 +39,18 @@ class Policy:
     shared: float = 0.1
     """Share of the machine's cores that other processes may use while a time is measured."""
 
+    missing_steps: int = 0
+    """How many of the baseline's steps the log of a training of others may lack."""
+
     def __post_init__(self) -> None:
         for name in ("relative", "absolute", "spread", "shared"):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
                 raise PolicyError(f"policy {name}={value!r} must be a finite number of at least 0")
-        steps = self.deviating_steps
-        if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
-            raise PolicyError(f"policy deviating_steps={steps!r} must be a whole number of at least 0")
+        for name in ("deviating_steps", "missing_steps"):
+            steps = getattr(self, name)
+            if isinstance(steps, bool) or not isinstance(steps, int) or steps < 0:
+                raise PolicyError(f"policy {name}={steps!r} must be a whole number of at least 0")
         if not isinstance(self.exact, bool):
             raise PolicyError(f"policy exact={self.exact!r} must be true or false")
         if self.lane not in get_args(Lane):

@@ -97,6 +97,9 @@ class Verdict(BaseModel):
     approved: list[float] = Field(default_factory=list)
     """Of a curve: the baseline, step by step."""
 
+    steps: list[int] = Field(default_factory=list)
+    """The steps that it was compared at, where they are not all from 1 on."""
+
     relative: float | None = None
     absolute: float | None = None
     """Tolerance that a number was compared by; a time's follows from its samples."""

@@ -1,5 +1,6 @@
 """One rank, started directly."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,4 +13,4 @@ def command(ranks: int, folder: Path, program: list[str]) -> Iterator[list[str]]
     """The command line that starts ``program`` as the one rank of ``folder``."""
     if ranks != 1:
         raise ValueError(f"the local launcher starts one rank, not {ranks}")
-    yield [program[0], rank.__file__, str(folder), *program]
+    yield [sys.executable, rank.__file__, str(folder), *program]

@@ -47,6 +47,12 @@ class Job:
     deadline: float
     """Seconds that the ranks may take."""
 
+    place: Path | None = None
+    """Where they work; None for the folder."""
+
+    reports: bool = True
+    """Whether each leaves a report; a training of others leaves none."""
+
 
 def supervise(job: Job, progress: Progress | None = None) -> None:
     """Starts the ranks and returns when all have reported.
@@ -55,7 +61,7 @@ def supervise(job: Job, progress: Progress | None = None) -> None:
         RankFailure: a rank exited with an error, was killed, ended without a report, or the deadline passed.
     """
     with (job.folder / "launcher.log").open("wb") as log, _startable(job.command[0]):
-        launcher = start(job.command, job.folder, {**job.environment, SESSION: str(os.getpid())}, log)
+        launcher = start(job.command, job.place or job.folder, {**job.environment, SESSION: str(os.getpid())}, log)
     try:
         _watch(job, launcher, progress)
     finally:
@@ -77,7 +83,8 @@ def _watch(job: Job, launcher: subprocess.Popen[bytes], progress: Progress | Non
     while True:
         statuses = [_status(job.folder, f"rank-{rank}") for rank in range(job.ranks)]
         failed = [rank for rank, status in enumerate(statuses) if status not in (None, 0)]
-        silent = [r for r, status in enumerate(statuses) if status == 0 and not report_file(job.folder, r).exists()]
+        done = [rank for rank, status in enumerate(statuses) if status == 0] if job.reports else []
+        silent = [rank for rank in done if not report_file(job.folder, rank).exists()]
         if failed or silent:
             # Ranks that wait for a dead one often fail a moment later: let them, so that the message tells all.
             time.sleep(POLL_SECONDS)

@@ -101,16 +101,27 @@ def gather(source: Iterable[str]) -> Reading:
         elif parsed:
             step, values = parsed
             for name, value in values.items():
-                curve = found.curves.setdefault(name, {})
-                if step in curve and not _same(curve[step], value):
-                    repeated[step] = None
-                curve[step] = value
+                add(found, repeated, step, name, value)
     found.repeated = list(repeated)
     # The PyNative trainer writes NaN where it computes no norm.
     norm = found.curves.get("grad_norm", {})
     if norm and all(math.isnan(value) for value in norm.values()):
         del found.curves["grad_norm"]
     return found
+
+
+def add(reading: Reading, repeated: dict[int, None], step: int, name: str, value: float) -> None:
+    """Puts a value into its curve; of several for one step, the last counts, and the step is noted if they differ."""
+    curve = reading.curves.setdefault(name, {})
+    if step in curve and not _same(curve[step], value):
+        repeated[step] = None
+    curve[step] = value
+
+
+def canonical(name: str) -> str:
+    """What a value is called here."""
+    plain = name.replace("-", "_").replace(" ", "_")
+    return NAMES.get(plain, plain)
 
 
 def parse(line: str) -> Parsed:
@@ -132,7 +143,7 @@ def mindformers(line: str) -> Parsed:
     for name, text in _FIELD.findall(line[place.end() :]):
         value = number(text)
         if value is not None:
-            values[NAMES.get(name, name)] = value
+            values[canonical(name)] = value
     if "loss" not in values and "loss: N/A" not in line:
         return f"no loss in {line[:80]!r}"
     return step, values
@@ -148,7 +159,7 @@ def json_line(line: str) -> Parsed:
     if not isinstance(step, int) or isinstance(step, bool):
         return None if step is None else f"step {step!r} is no whole number"
     values = {
-        NAMES.get(name, name): float(value)
+        canonical(name): float(value)
         for name, value in content.items()
         if name != "step" and isinstance(value, int | float) and not isinstance(value, bool)
     }

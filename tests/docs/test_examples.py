@@ -25,3 +25,15 @@ def test_a_model_of_ones_own(tmp_path):
     assert second.returncode == 0, second.stdout
     planted = run("pytest", "-q", "-m", "cpu", "-k", "learns", "--plant", "learning_rate=1.5")
     assert "REGRESSED" in planted.stdout
+
+
+def test_a_trainer_of_ones_own(tmp_path):
+    project = shutil.copytree(EXAMPLES / "own_trainer", tmp_path / "project")
+    first = module(project, "pytest", "-q", "-m", "cpu")
+    assert "1 failed, 1 passed" in first.stdout, first.stdout + first.stderr
+    assert "NO_BASELINE" in first.stdout
+    module(project, "harness.cli", "baseline", "approve", "--reason", "first values", "--by", "them")
+    script = project / "train.py"
+    script.write_text(script.read_text().replace("default=5.0", "default=5.5"))
+    second = module(project, "pytest", "-q", "-m", "cpu", "-k", "learns")
+    assert "REGRESSED" in second.stdout, second.stdout

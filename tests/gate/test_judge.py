@@ -1,3 +1,5 @@
+from types import MappingProxyType
+
 from harness import Scenario
 from harness.gate import Status
 from harness.gate.judge import judge
@@ -158,3 +160,54 @@ def test_policies_reach_the_comparison():
     assert verdicts(run, record)["peak_memory"].fails
     assert not verdicts(run, record, None, {"peak_memory": {"relative": 0.6}})["peak_memory"].fails
     assert not verdicts(run, record, None, {"numeric": {"lane": "advisory"}})["peak_memory"].fails
+
+
+class TestRecordedSteps:
+    """Curves of logs, which may lack steps."""
+
+    @staticmethod
+    def run(curve):
+        run = make_run(curves={"loss": list(curve.values())})
+        run.steps = {"loss": list(curve)}
+        return run
+
+    def judged(self, now, before, **policy):
+        found = verdicts(self.run(now), make_record(self.run(before)), None, {"loss": policy} if policy else {})
+        return found["loss"]
+
+    BEFORE = MappingProxyType({10: 5.0, 20: 4.0, 30: 3.0, 40: 2.0})
+
+    def test_a_lost_line_shifts_nothing_and_is_invalid(self):
+        found = self.judged({10: 5.0, 30: 3.0, 40: 2.0}, self.BEFORE)
+        assert (found.status, found.step) == (Status.INVALID, 40)
+        assert "1 of the baseline's 4 steps are missing, the first is 20; 0 allowed (missing_steps)" in found.reason
+
+    def test_it_passes_where_the_project_allows_it(self):
+        assert self.judged({10: 5.0, 30: 3.0, 40: 2.0}, self.BEFORE, missing_steps=1).status is Status.PASS
+        assert self.judged({10: 5.0, 40: 2.0}, self.BEFORE, missing_steps=1).status is Status.INVALID
+
+    def test_a_step_that_is_worse_is_named_by_its_number(self):
+        found = self.judged({10: 5.0, 30: 3.5, 40: 2.0}, self.BEFORE, missing_steps=9)
+        assert (found.status, found.step, found.value, found.baseline) == (Status.REGRESSED, 30, 3.5, 3.0)
+        assert "1 of 3 steps deviate, first at step 30" in found.reason
+        assert (found.approved, found.steps) == ([5.0, 3.0, 2.0], [10, 30, 40])
+
+    def test_missing_steps_excuse_no_regression(self):
+        assert self.judged({10: 6.0}, self.BEFORE).status is Status.REGRESSED
+
+    def test_steps_beyond_the_baseline_are_told(self):
+        found = self.judged({**self.BEFORE, 50: 1.0}, self.BEFORE)
+        assert (found.status, found.reason) == (Status.PASS, "1 steps that the baseline has not are not judged")
+
+    def test_what_is_no_number_is_invalid_wherever_it_stands(self):
+        found = self.judged({**self.BEFORE, 50: float("nan")}, self.BEFORE)
+        assert (found.status, found.step) == (Status.INVALID, 50)
+
+    def test_no_step_in_common_is_invalid(self):
+        found = self.judged({11: 5.0}, self.BEFORE)
+        assert found.status is Status.INVALID
+        assert found.reason.startswith("no step of the baseline is there")
+
+    def test_without_a_baseline_the_last_step_is_named(self):
+        run = self.run(self.BEFORE)
+        assert verdicts(run, None)["loss"].step == 40

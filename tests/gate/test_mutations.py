@@ -32,7 +32,8 @@ MUTATIONS = {
     ),
     "improvement hidden": ("status, points = Status.IMPROVED, better", "status, points = Status.PASS, better"),
     "spacing unchecked": ("finer.any()", "False"),
-    "wrong step named": ("step=first + 1 if is_curve", "step=first if is_curve"),
+    "wrong step named": ("else index + 1", "else index"),
+    "recorded steps ignored": ("return steps[index] if steps else", "return 0 if False else"),
     "early taken for late": ('"early" if first < EARLY', '"late" if first < EARLY'),
     "course of the wrong step": (
         'else "late"\n    return verdict',

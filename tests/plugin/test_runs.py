@@ -90,3 +90,33 @@ def test_a_planted_fault_without_effect_is_an_error_of_the_test(project):
     found.stdout.fnmatch_lines(
         ["*error: fault 'dropped_moments' has no effect in this run; it would pass for a healthy*"]
     )
+
+
+COMMAND = """
+from harness import Scenario, hardware
+
+COMMAND = Scenario.command(["python", "train.py"])
+
+@hardware("cpu")
+def test_is_gated(trainer, gate):
+    gate.check(trainer.run(COMMAND))
+
+@hardware("cpu")
+def test_is_not_planted(trainer):
+    trainer.run(COMMAND, fault="nan=3")
+"""
+
+
+def test_a_command_is_run_once_gated_and_takes_no_fault(project):
+    script = "import json\nfor step in range(1, 4):\n    print(json.dumps({'step': step, 'loss': 5.0 - step}))\n"
+    (project.path / "train.py").write_text(script)
+    suite(project, COMMAND)
+    first = run(project)
+    first.assert_outcomes(failed=2)
+    first.stdout.fnmatch_lines(["*error: fault, until and resume are for scenarios of this trainer, not for a command"])
+    assert results(project).tests[0].last.verdicts[0].step == 3
+    approve(project)
+    run(project, "-k", "gated").assert_outcomes(passed=1, deselected=1)
+    planted = run(project, "-k", "gated", "--plant", "nan=2")
+    planted.assert_outcomes(passed=1, deselected=1)
+    planted.stdout.fnmatch_lines(["nan=2.0 was planted into 0 of 1 runs, where it has an effect"])

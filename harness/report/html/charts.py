@@ -70,8 +70,10 @@ def _curves(key: str, name: str, run: Run, verdicts: Sequence[Verdict]) -> list[
         if curve in ALWAYS or unusual:
             unit = METRICS[curve].unit if curve in METRICS else ""
             shown: dict[str, Any] = {"run": key, "name": curve, "title": name, "unit": unit}
+            shown["steps"] = run.steps.get(curve, [])
             if verdict:
                 shown |= {"status": verdict.status.value, "approved": _plain(verdict.approved)}
+                shown["judged"] = verdict.steps
                 shown |= {"relative": verdict.relative or 0.0, "absolute": verdict.absolute or 0.0}
                 shown["step"] = verdict.step if unusual else None
             found.append(shown)

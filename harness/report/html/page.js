@@ -123,15 +123,16 @@ function draw(plot, traces, layout) {
 const plain = (text) => text.replace(/[&<>]/g, (c) => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;" })[c]);
 
 function drawCurve(place, curve, values) {
-  const steps = values.map((_, i) => i + 1), traces = [], shapes = [], annotations = [];
+  const all = values.map((_, i) => i + 1), traces = [], shapes = [], annotations = [];
   if (curve.approved?.length) {
     const half = curve.approved.map((v) => Math.max(curve.relative * Math.abs(v), curve.absolute));
+    const steps = curve.judged.length ? curve.judged : all;
     const edge = { mode: "lines", line: { width: 0 }, hoverinfo: "skip", showlegend: false };
     traces.push({ ...edge, x: steps, y: curve.approved.map((v, i) => v - half[i]) });
     traces.push({ ...edge, x: steps, y: curve.approved.map((v, i) => v + half[i]), fill: "tonexty", fillcolor: `${style("--band")}33` });
     traces.push({ x: steps, y: curve.approved, name: "approved", mode: "lines", line: { dash: "dot", color: style("--faint") } });
   }
-  traces.push({ x: steps, y: values, name: "now", mode: values.length > 1 ? "lines" : "markers", line: { color: style("--accent") } });
+  traces.push({ x: curve.steps.length ? curve.steps : all, y: values, name: "now", mode: values.length > 1 ? "lines" : "markers", line: { color: style("--accent") } });
   if (curve.step) {
     shapes.push({ type: "line", x0: curve.step, x1: curve.step, y0: 0, y1: 1, yref: "paper", line: { color: style("--bad"), dash: "dash", width: 1 } });
     annotations.push({ x: curve.step, y: 1, yref: "paper", text: `first at ${curve.step}`, showarrow: false, xanchor: "left", font: { color: style("--bad") } });

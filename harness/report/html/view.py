@@ -180,7 +180,11 @@ def title(run: Run, labels: Sequence[str]) -> str:
     """A run's name: its labels, what it trained, and in which layout."""
     what = run.scenario
     layout = {name: size for name, size in what.get("layout", {}).items() if name in ("dp", "tp", "pp") and size != 1}
-    parts = [", ".join(labels), str(what.get("model", "")), " × ".join(f"{name} {n}" for name, n in layout.items())]
+    parts = [
+        ", ".join(labels),
+        str(what.get("model") or what.get("name") or " ".join(what.get("command", ()))),
+        " × ".join(f"{name} {n}" for name, n in layout.items()),
+    ]
     steps = what.get("steps")
     return " · ".join(part for part in (*parts, f"{steps} steps" if steps else "", run.fault or "") if part)
 

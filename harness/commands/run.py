@@ -1,0 +1,125 @@
+"""``harness run --from-log``: what a finished training left, judged as a session of one test."""
+
+import platform
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+
+from harness import __version__, configuration
+from harness.environment import Host
+from harness.errors import HarnessError
+from harness.external import External
+from harness.files import write_atomically
+from harness.gate import baseline
+from harness.gate.checks import Gate
+from harness.gate.verdict import Status
+from harness.history.session import keep, recent
+from harness.observed import observed
+from harness.orphans import LOGS
+from harness.provenance import git, uncommitted
+from harness.readers.place import RUN, read
+from harness.results import Attempt, Results, TestResult
+
+_STATUSES = (
+    (Status.INVALID, 5),
+    (Status.REGRESSED, 1),
+    (Status.ENVIRONMENT_CHANGED, 1),
+    (Status.XPASS, 1),
+    (Status.NO_BASELINE, 4),
+    (Status.INCONCLUSIVE, 3),
+)
+"""What fails, worst first, and the exit status that says so."""
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A training that has ended."""
+
+    place: Path
+    """Its log, or folder."""
+
+    label: str
+    """Names it among the baselines."""
+
+    hardware: str
+    machine: str
+    """Names the kind of machine that it ran on; times are judged by those of the same name."""
+
+    mindspore: str
+    """Version."""
+
+    ranks: int = 1
+    tokens_per_step: int | None = None
+
+
+def judge(
+    finished: Finished, root: Path, folder: Path, baselines: Path, history: str | None
+) -> tuple[Results, list[str]]:
+    """Compares a finished training with the baseline of its label, and leaves a session that can be approved.
+
+    Args:
+        finished: the training.
+        root: project.
+        folder: of the session.
+        baselines: folder of the approved values.
+        history: URL of the history; None for none.
+
+    Returns:
+        The session's results, and what could not be stored or shown.
+
+    Raises:
+        ResultsError: nothing can be read, or the session can't be written.
+        ScenarioError, BaselineError, PolicyError: the label, a number, the baseline or the configuration is wrong.
+    """
+    nodeid = f"{LOGS}::{finished.label}[{finished.hardware}]"
+    path = baseline.baseline_path(nodeid, finished.hardware)
+    external = External(name=finished.label, ranks=finished.ranks, tokens_per_step=finished.tokens_per_step)
+    host = Host(finished.hardware, platform.machine(), finished.machine)
+    run = observed(read(finished.place), external, host, finished.mindspore)
+    run.key = f"{finished.hardware}-{external.hash}"
+    gate = Gate(
+        baseline.read(baselines / path),
+        configuration.read(root),
+        nodeid,
+        lambda label, run, since: recent(history, nodeid, label, run, since) if history else {},
+        finished.hardware,
+    )
+    gate.check(run)
+    gate.close(complete=True)
+    attempt = Attempt(outcome="failed" if gate.failures else "passed", verdicts=gate.verdicts, runs=[run.key])
+    results = Results(
+        started=datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        harness=__version__,
+        commit=git("-C", str(root), "rev-parse", "HEAD"),
+        dirty=bool(uncommitted(root, baselines, folder.parent.parent)),
+        tests=[TestResult(nodeid=nodeid, hardware=finished.hardware, baseline=str(path), attempts=[attempt])],
+        runs={run.key: run},
+    )
+    write_atomically(folder / "runs" / run.key / RUN, run.model_dump_json(indent=1))
+    baseline.write(folder / "candidates" / path, baseline.BaselineFile(runs=gate.candidates))
+    results.write(folder)
+    return results, _tell(results, root, folder, baselines, history)
+
+
+def _tell(results: Results, root: Path, folder: Path, baselines: Path, history: str | None) -> list[str]:
+    """Stores the values in the history and leaves the page; what fails of that is told and costs nothing else."""
+    from harness.report.html import FILE
+    from harness.report.html.session import write_page
+
+    problems = []
+    try:
+        if history:
+            keep(history, folder, results)
+    except HarnessError as error:
+        problems.append(str(error))
+    try:
+        problems.append(write_page(folder / FILE, results, folder, history, baselines, root))
+    except HarnessError as error:
+        problems.append(str(error))
+    return [problem for problem in problems if problem]
+
+
+def exit_status(results: Results) -> int:
+    """0 where nothing fails; else of the worst: 5 invalid, 1 regressed, 4 no baseline, 3 inconclusive."""
+    failing = {verdict.status for _, verdict in results.verdicts if verdict.fails}
+    return next((status for name, status in _STATUSES if name in failing), 0)
