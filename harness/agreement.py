@@ -2,7 +2,6 @@
 
 import difflib
 import math
-import re
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -10,12 +9,10 @@ from harness.decoding import Decoding
 from harness.errors import ScenarioError
 from harness.metrics.speed import WARMUP_STEPS
 from harness.models import PRESETS, sizes_of
+from harness.references import is_reference, makes_data
 
 if TYPE_CHECKING:
     from harness.scenario import Scenario
-
-
-_REFERENCE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 MOST_MASKED = 0.15
@@ -33,23 +30,26 @@ def check_values(scenario: "Scenario") -> None:
     """
     if scenario.clip_norm == 0:
         raise ScenarioError("clip_norm=0 would erase every gradient; use None to clip nothing")
-    if sizes_of(scenario.model) is None and not _REFERENCE.fullmatch(scenario.model):
+    if sizes_of(scenario.model) is None and not is_reference(scenario.model):
         near = difflib.get_close_matches(scenario.model, PRESETS, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"presets are {', '.join(PRESETS)}"
         raise ScenarioError(f"model={scenario.model!r} is neither a preset nor 'package.module:function'; {hint}")
     kind, _, file = scenario.data.partition(":")
-    if scenario.data not in ("text", "markov") and not (kind in ("text", "records", "mindrecord") and file):
+    of_file = kind in ("text", "records", "mindrecord") and file
+    if scenario.data not in ("text", "markov") and not of_file and not makes_data(scenario.data):
         raise ScenarioError(
-            f"data={scenario.data!r} is unknown; use 'text', 'text:FILE', 'records:FILE', 'mindrecord:FOLDER' or "
-            "'markov'"
+            f"data={scenario.data!r} is unknown; use 'text', 'text:FILE', 'records:FILE', 'mindrecord:FOLDER', "
+            "'markov' or 'package.module:function'"
         )
+    if scenario.step and not is_reference(scenario.step):
+        raise ScenarioError(f"step={scenario.step!r} is no 'package.module:function'")
     Decoding(scenario.temperature, scenario.top_k, scenario.top_p)
     if scenario.masking > MOST_MASKED:
         raise ScenarioError(
             f"masking={scenario.masking:g} hides too much to learn from; use at most {MOST_MASKED}, usually 0.05 to 0.1"
         )
     if scenario.shuffle_sentences and (
-        scenario.data == "markov" or PurePosixPath(scenario.data).suffix.lower() in CODE
+        scenario.data == "markov" or makes_data(scenario.data) or PurePosixPath(scenario.data).suffix.lower() in CODE
     ):
         raise ScenarioError(
             f"shuffle_sentences=True and data={scenario.data!r} disagree: it has no sentences, its order is its meaning"
@@ -120,6 +120,7 @@ def check_agreement(scenario: "Scenario") -> None:
             "warm-up come first"
         )
     _check_cuts(scenario)
+    _check_own_step(scenario)
     _check_engine(scenario)
 
 
@@ -169,6 +170,23 @@ def _check_stored(scenario: "Scenario") -> None:
         raise ScenarioError(
             f"data_processes=True and data={scenario.data!r} disagree: MindSpore reads MindRecord by threads alone"
         )
+
+
+def _check_own_step(scenario: "Scenario") -> None:
+    if not scenario.step:
+        return
+    wanted = {
+        "layout.tp": scenario.layout.tp > 1,
+        "layout.pp": scenario.layout.pp > 1,
+        "layout.optimizer_sharding": scenario.layout.optimizer_sharding,
+        "checkpoints.every": scenario.checkpoints.every > 0,
+        "guard.policy": bool(scenario.guard.policy),
+        "trace_every": scenario.trace_every > 0,
+        "engine": scenario.engine != "explicit",
+    }
+    for name, asked in wanted.items():
+        if asked:
+            raise ScenarioError(f"{name} and step={scenario.step!r} disagree: only this trainer's own step can do that")
 
 
 def _check_engine(scenario: "Scenario") -> None:

@@ -86,7 +86,8 @@ def assemble(
         if any(report.held for report in reports):
             values.add("diverged_replicas", lambda: diverged(reports))
         _pipeline(values, scenario, reports, shared)
-        _communication(values, scenario, reports, shared)
+        if not scenario.step:
+            _communication(values, scenario, reports, shared)
     return Run(
         scenario=scenario.to_dict(),
         hardware=host.hardware,

@@ -15,6 +15,7 @@ from harness.files import sync, write_atomically
 from harness.launch import child
 from harness.launch.child import REQUEST
 from harness.launch.code import Code
+from harness.references import makes_data
 from harness.scenario import Scenario
 
 REPORT = "report.json"
@@ -87,7 +88,7 @@ def convert(scenario: Scenario, code: Code, folder: Path, shard_size: int) -> Re
         DataError: the data is no good, or the bound too small.
         ResultsError: the folder is there already, or can't be written.
     """
-    if scenario.data == "markov" or scenario.data.startswith("mindrecord:"):
+    if scenario.data == "markov" or scenario.data.startswith("mindrecord:") or makes_data(scenario.data):
         raise DataError(f"data={scenario.data!r} is no text; convert 'text', 'text:FILE' or 'records:FILE'")
     if scenario.masking or scenario.shuffle_sentences:
         raise DataError("masking and shuffle_sentences are drawn for each training; convert the text as it is")

@@ -12,6 +12,7 @@ from harness import stored
 from harness.augment import mask, shuffle_sentences
 from harness.errors import DataError
 from harness.records import split, summary
+from harness.references import makes_data, user_function
 from harness.scenario import Scenario
 
 Tokens = npt.NDArray[np.int32]
@@ -71,6 +72,8 @@ def load(scenario: Scenario, root: Path) -> Corpus:
     """
     if scenario.data == "markov":
         return _markov(scenario)
+    if makes_data(scenario.data):
+        return _made(scenario)
     if scenario.data.startswith("records:"):
         return _records(scenario, root)
     if scenario.data.startswith("mindrecord:"):
@@ -96,6 +99,36 @@ def load(scenario: Scenario, root: Path) -> Corpus:
         text = train[:, :-1].astype(np.uint8).tobytes().decode("utf-8", "ignore")
         train = _windows(shuffle_sentences(text, scenario.seed).encode(), scenario.sequence)
     return Corpus(_masked(train, scenario), windows[is_held_out], f"text-{digest}")
+
+
+def check(scenario: Scenario, root: Path) -> Corpus | None:
+    """The corpus, before any process is started; None where only a rank's process may call what makes it.
+
+    Raises:
+        DataError: as ``load``.
+    """
+    return None if makes_data(scenario.data) else load(scenario, root)
+
+
+def _made(scenario: Scenario) -> Corpus:
+    """What the user's function returns."""
+    made = user_function("data", scenario.data)(scenario)
+    wanted = f"return two int32 arrays of (rows, {scenario.sequence + 1}) tokens"
+    if not isinstance(made, tuple) or len(made) != 2:
+        raise DataError(f"data={scenario.data!r} returned {type(made).__name__}; {wanted}")
+    splits = []
+    for name, rows in zip(("rows to train on", "held-out rows"), made, strict=True):
+        found = np.asarray(rows)
+        if found.ndim != 2 or found.shape[1] != scenario.sequence + 1 or not len(found) or found.dtype.kind not in "iu":
+            raise DataError(f"data={scenario.data!r}: {name} are {found.dtype} of shape {found.shape}; {wanted}")
+        if found.min() < IGNORED:
+            raise DataError(
+                f"data={scenario.data!r}: {name} hold {found.min()}; tokens begin with 0, −1 weighs nothing"
+            )
+        splits.append(np.ascontiguousarray(found, np.int32))
+    train, held_out = splits
+    digest = hashlib.sha256(train.tobytes() + held_out.tobytes()).hexdigest()[:16]
+    return Corpus(_masked(train, scenario), held_out, f"function-{digest}")
 
 
 def _records(scenario: Scenario, root: Path) -> Corpus:

@@ -44,6 +44,7 @@ _KILLS = {name for name in FAULTS if name.startswith("kill_")}
 _OF_STEPS = {"nan", "bad_batch", "exploding_gradient"} | _KILLS - {"kill_reporting", "kill_after"}
 _OF_SAVING = {"kill_writing", "kill_saving", "kill_saved", "kill_pruning"}
 _OF_RESUMED = {"dropped_moments", "reset_rate", "replayed_data", "skipped_data", "lost_random_state"}
+_OF_OUR_STEP = {"dropped_reduction", "exploding_gradient", "kill_accumulating"}
 _TEXT = re.compile(r"(\w+)(?:=(\S+))?")
 
 
@@ -87,14 +88,14 @@ class Fault:
         """Whether it has an effect in a scenario at all."""
         if self.name in _OF_SAVING and not scenario.checkpoints.every:
             return False
-        if self.name == "exploding_gradient" and scenario.engine != "explicit":
+        if self.name in _OF_OUR_STEP and (scenario.engine != "explicit" or scenario.step):
             return False
         if self.name in _OF_STEPS:
             return self.amount <= scenario.steps
         if self.name in _OF_RESUMED:
             return scenario.checkpoints.every > 0
         if self.name == "dropped_reduction":
-            return scenario.layout.dp > 1 and scenario.engine == "explicit"
+            return scenario.layout.dp > 1
         if self.name == "slow_rank":
             return scenario.layout.dp > 1
         if self.name == "degenerate_generator":

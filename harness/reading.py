@@ -96,7 +96,7 @@ class Reader:
         if dataset == "TextFileDataset" and not scenario.data.startswith("records:"):
             raise DataError(f"data={scenario.data!r} has no lines for TextFileDataset; use records:FILE")
         check_supported(scenario, self.hardware)
-        corpus.load(scenario, self.code.root)
+        corpus.check(scenario, self.code.root)
         request = Request(
             scenario=scenario.to_dict(), root=str(self.code.root.resolve()), batches=batches, dataset=dataset
         )

@@ -69,7 +69,14 @@ class Scenario:
     data: str = "text"
     """``text`` (the prose that MindSpore's wheel ships), ``text:FILE`` (UTF-8, relative to the project),
     ``records:FILE`` (the same, a record a line, which stands alone in its row), ``mindrecord:FOLDER`` (what ``harness
-    convert`` made of either), or ``markov`` (a synthetic source of known entropy)."""
+    convert`` made of either), ``markov`` (a synthetic source of known entropy), or the user's
+    ``package.module:function``, which is called with the scenario and returns two int32 arrays of (rows, sequence + 1)
+    tokens, to train on and held out; −1 weighs nothing."""
+
+    step: str = ""
+    """Empty for this trainer's step, or the user's ``package.module:function``, which is called with the model and the
+    scenario and returns a function of windows (this rank's rows, sequence + 1), rate and step number. That updates the
+    model and returns mean loss and gradient norm over all ranks; what this trainer's step has, it has of itself."""
 
     bad_records: str = "fail"
     """What becomes of records that are empty, longer than a row, or not UTF-8: ``fail``, or ``skip`` and tell."""
@@ -227,7 +234,7 @@ class Scenario:
         for name in ("fused_reduction", "graph_kernel", "compile_cache", "shuffle_sentences", "data_processes"):
             if not isinstance(getattr(self, name), bool):
                 raise ScenarioError(f"{name} must be True or False, not {getattr(self, name)!r}")
-        for name in ("model", "data", "strategy"):
+        for name in ("model", "data", "step", "strategy"):
             if not isinstance(getattr(self, name), str):
                 raise ScenarioError(f"{name} must be a text, not {getattr(self, name)!r}")
         for name, kind in _PARTS.items():

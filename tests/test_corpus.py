@@ -1,4 +1,6 @@
+import importlib
 import math
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -177,3 +179,45 @@ def test_records_that_are_too_few_or_none(tmp_path, content, message):
         (tmp_path / "r.txt").write_bytes(content)
     with pytest.raises(DataError, match=message):
         corpus.load(Scenario(data="records:r.txt", sequence=24), tmp_path)
+
+
+class TestFunctions:
+    """Data that a function of the user's makes."""
+
+    SCENARIO = Scenario(data="made_rows:data", sequence=4)
+
+    @pytest.fixture
+    def made(self, tmp_path, monkeypatch):
+        def make(text):
+            (tmp_path / "made_rows.py").write_text(f"import numpy as np\ndef data(scenario):\n    return {text}\n")
+            monkeypatch.syspath_prepend(str(tmp_path))
+            monkeypatch.delitem(sys.modules, "made_rows", raising=False)
+            importlib.invalidate_caches()
+            return corpus.load(self.SCENARIO, tmp_path)
+
+        return make
+
+    def test_its_rows_are_those_of_the_corpus(self, made):
+        found = made("np.ones((3, 5), np.int64), np.zeros((2, 5), np.int8)")
+        assert (found.train.dtype, found.train.shape, found.held_out.shape) == (np.int32, (3, 5), (2, 5))
+
+    def test_other_rows_have_another_digest(self, made):
+        one = made("np.ones((3, 5), int), np.zeros((2, 5), int)").digest
+        assert made("np.ones((3, 5), int), np.ones((2, 5), int)").digest != one
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("3", r"returned int; return two int32 arrays of \(rows, 5\) tokens"),
+            ("np.ones((3, 4), int), np.ones((3, 5), int)", r"rows to train on are int64 of shape \(3, 4\)"),
+            ("np.ones((3, 5), int), np.ones((3, 5))", "held-out rows are float64"),
+            ("np.ones((3, 5), int), np.ones((0, 5), int)", r"held-out rows are int64 of shape \(0, 5\)"),
+            ("np.full((3, 5), -2), np.ones((3, 5), int)", "rows to train on hold -2; tokens begin with 0"),
+        ],
+    )
+    def test_rows_that_are_none_are_refused(self, made, text, message):
+        with pytest.raises(DataError, match=message):
+            made(text)
+
+    def test_only_a_rank_calls_it(self, tmp_path):
+        assert corpus.check(self.SCENARIO, tmp_path) is None

@@ -31,6 +31,7 @@ def test_defaults_are_pinned():
     assert Scenario().to_dict() == {
         "model": "tiny",
         "data": "text",
+        "step": "",
         "steps": 20,
         "batch": 16,
         "sequence": 128,

@@ -38,19 +38,17 @@ FREE = {
 is counted in samples."""
 
 
-def check_resume(manifest: Manifest, scenario: Scenario, data: str, windows: int) -> None:
+def check_resume(manifest: Manifest, scenario: Scenario) -> None:
     """Refuses what would be another training.
 
     Args:
         manifest: of the checkpoint.
         scenario: that would go on from it.
-        data: digest of its corpus.
-        windows: rows of its training split.
 
     Raises:
         CheckpointError: names what differs.
     """
-    where = f"the checkpoint of step {manifest.step}"
+    where = _where(manifest)
     try:
         saved = Scenario.from_dict(manifest.scenario)
     except ScenarioError as error:
@@ -68,8 +66,27 @@ def check_resume(manifest: Manifest, scenario: Scenario, data: str, windows: int
         raise CheckpointError(f"{where} is of another scenario ({differences}); begin anew, or use the same")
     if manifest.step > scenario.steps:
         raise CheckpointError(f"{where} is past steps={scenario.steps}; use more steps, or begin anew")
+
+
+def check_data(manifest: Manifest, scenario: Scenario, data: str, windows: int) -> None:
+    """Refuses to go on with other data.
+
+    Args:
+        manifest: of the checkpoint.
+        scenario: that would go on from it.
+        data: digest of its corpus.
+        windows: rows of its training split.
+
+    Raises:
+        CheckpointError: the data is not what the checkpoint was trained on.
+    """
+    where = _where(manifest)
     if (manifest.data, manifest.windows) != (data, windows):
         raise CheckpointError(
             f"data={scenario.data!r} is not what {where} was trained on: {manifest.data} with {manifest.windows} rows, "
             f"now {data} with {windows}; its place in them would mean nothing"
         )
+
+
+def _where(manifest: Manifest) -> str:
+    return f"the checkpoint of step {manifest.step}"

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from harness import corpus, devices
 from harness.assemble import assemble
-from harness.checkpoints.resume import check_resume
+from harness.checkpoints.resume import check_data, check_resume
 from harness.checkpoints.store import FOLDER, Store, copy
 from harness.corpus import Corpus
 from harness.environment import Host, machine_key
@@ -67,7 +67,7 @@ def train(
     check_supported(scenario, hardware)
     if until is not None and not 0 < until <= scenario.steps:
         raise ScenarioError(f"until={until} and steps={scenario.steps} disagree: it must lie among them")
-    found = corpus.load(scenario, code.root)
+    found = corpus.check(scenario, code.root)
     ranks = scenario.layout.world_size
     folder = folder.resolve()
     step: int | None = None
@@ -118,13 +118,15 @@ def train(
     )
 
 
-def _resumable(scenario: Scenario, source: Path, data: Corpus) -> tuple[int, list[str]]:
+def _resumable(scenario: Scenario, source: Path, data: Corpus | None) -> tuple[int, list[str]]:
     """The step to go on from, and what is wrong with newer checkpoints."""
     manifest, problems = Store(source).newest()
     if manifest is None:
         told = "; ".join(problems) or "it holds none"
         raise CheckpointError(f"no whole checkpoint in {source.name!r}: {told}")
-    check_resume(manifest, scenario, data.digest, len(data.train))
+    check_resume(manifest, scenario)
+    if data is not None:
+        check_data(manifest, scenario, data.digest, len(data.train))
     return manifest.step, [f"{problem}; went on from step {manifest.step}" for problem in problems]
 
 

@@ -12,6 +12,7 @@ from mindspore import Parameter, Tensor
 from mindspore.train import Callback, RunContext
 
 from harness.checkpoints.manifest import Manifest, RankPart
+from harness.checkpoints.resume import check_data
 from harness.checkpoints.state import RandomState, RankState
 from harness.checkpoints.store import RanksMissing, Store
 from harness.errors import CheckpointError, ResultsError
@@ -186,6 +187,7 @@ class Restored:
             CheckpointError: it is not whole, or of another model.
         """
         training, manifest, engine = self.training, self.manifest, self.training.engine
+        check_data(manifest, training.scenario, training.corpus.digest, len(training.corpus.train))
         assert isinstance(engine, Engine)
         mine = training.scenario.to_dict()
         same = all(manifest.scenario[name] == mine[name] for name in ("layout", "pipeline_schedule", "chunks"))

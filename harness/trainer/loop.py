@@ -25,6 +25,7 @@ from harness.errors import DataError, ScenarioError
 from harness.evaluation import Evaluation
 from harness.launch.request import PROGRESS, Request
 from harness.models import sizes_of
+from harness.references import user_function
 from harness.run import MOST_VALUES, Load, RankReport, spacing
 from harness.scenario import Scenario
 from harness.trainer.auto.engine import AutoEngine
@@ -44,12 +45,12 @@ from harness.trainer.monitors import (
     StepTimer,
 )
 from harness.trainer.optimizer import learning_rate
+from harness.trainer.own_step import OwnEngine
 from harness.trainer.parallel.data import share
 from harness.trainer.parallel.explicit import Engine, Place
 from harness.trainer.parallel.groups import Groups
 from harness.trainer.profiler import StepProfiler
 from harness.trainer.random_state import hidden
-from harness.trainer.resolve import user_function
 from harness.trainer.sentry import Sentry
 from harness.trainer.tracer import Tracer
 
@@ -73,7 +74,8 @@ class Training:
         if scenario.engine == "explicit":
             model = build_model(scenario)
             self.warnings += batch_statistics(model, scenario)
-            self.engine = Engine(model, scenario, Place.of(scenario, rank, groups))
+            kind = OwnEngine if scenario.step else Engine
+            self.engine = kind(model, scenario, Place.of(scenario, rank, groups))
         else:
             self.engine = AutoEngine(scenario, rank, root, folder)
         self.step = self.engine.step

@@ -1,7 +1,7 @@
 import pytest
 
 from harness import Checkpoints, Layout
-from harness.checkpoints.resume import check_resume
+from harness.checkpoints.resume import check_data, check_resume
 from harness.checkpoints.store import Store
 from harness.errors import CheckpointError
 from tests.checkpoints.making import SCENARIO, save
@@ -15,7 +15,8 @@ def manifest(tmp_path_factory):
 
 
 def resume(manifest, scenario, data="text-0", windows=50):
-    check_resume(manifest, scenario, data, windows)
+    check_resume(manifest, scenario)
+    check_data(manifest, scenario, data, windows)
 
 
 @pytest.mark.parametrize(

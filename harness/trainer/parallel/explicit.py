@@ -75,14 +75,19 @@ class Engine:
         self.parts: list[pipeline.Part] = []
         self.forward: Forward | None = None
         self.voice = 1.0 if place.shard == 0 else 0.0
+        self.build()
+
+    def build(self) -> None:
+        """Builds the step."""
+        scenario = self.scenario
         self.gradients: ComputesGradients
         scale = loss_scale(scenario)
-        if layout.pp > 1:
+        if scenario.layout.pp > 1:
             self.gradients = self._pipeline(scale)
             self.parameters = self.gradients.parameters
         else:
             self.gradients = RecordedGradients(Gradients(self.loss, scale), self.recorder)
-            self.parameters = model.trainable_params()
+            self.parameters = self.model.trainable_params()
         self.step = TrainStep(
             self.gradients, self._reductions(), self._update(scale), scenario.accumulation, self.recorder
         )
