@@ -76,7 +76,7 @@ class Confirmer:
         try:
             code = self._code(side)
             deadline = session.deadline_of(scenario)
-            return measure(scenario, hardware, code, folder, deadline, fault, session.show_progress, session.binding)
+            return measure(scenario, hardware, code, folder, deadline, fault, session.show_progress, session.placement)
         except HarnessError as error:
             raise LaunchError(anonymous(str(error), session.root)) from None
 

@@ -70,14 +70,20 @@ def processor() -> str:
     return platform.machine()
 
 
-def machine_key(device: str, cores: int) -> str:
+def memory() -> int:
+    """GiB of this machine."""
+    return round(psutil.virtual_memory().total / 2**30)
+
+
+def machine_key(device: str, processor: str, cores: int, memory: int) -> str:
     """Names the kind of machine that a time belongs to: processor, cores and memory, no host name.
 
     Args:
         device: model of the device that trains.
-        cores: cores that this process may use.
+        processor: of the machine.
+        cores: that ranks may use.
+        memory: GiB.
     """
-    memory = round(psutil.virtual_memory().total / 2**30)
     words = "".join(c if c.isalnum() else "-" for c in device.lower()).strip("-")
-    digest = hashlib.sha256(f"{device}|{processor()}|{cores}|{memory}".encode()).hexdigest()[:6]
+    digest = hashlib.sha256(f"{device}|{processor}|{cores}|{memory}".encode()).hexdigest()[:6]
     return f"{words[:40]}-{cores}c-{memory}g-{digest}"

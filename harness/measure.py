@@ -13,6 +13,7 @@ from harness.faults import Fault
 from harness.launch import train
 from harness.launch.code import Code
 from harness.launch.command import run_command
+from harness.launch.placement import HERE, Placement
 from harness.launch.supervise import Progress
 from harness.locks import lock_folder
 from harness.run import Run
@@ -32,7 +33,7 @@ def measure(
     deadline: float = DEADLINE,
     fault: Fault | None = None,
     show_progress: ShowProgress = lambda scenario: nullcontext(),
-    binding: str = "none",
+    placement: Placement = HERE,
     *,
     until: int | None = None,
     resume: Path | None = None,
@@ -47,7 +48,7 @@ def measure(
         deadline: seconds the ranks may take.
         fault: planted into the run.
         show_progress: shows steps while they come.
-        binding: of ranks to cores.
+        placement: where they run; a cluster's devices are given out by the cluster.
         until: as in ``harness.launch.train``.
         resume: likewise.
 
@@ -55,7 +56,8 @@ def measure(
         ScenarioError, DataError, CheckpointError: it can't be trained.
         LaunchError: a rank failed or did not finish in time.
     """
-    device = FileLock(lock_folder() / f"device-{hardware}.lock")
+    here = placement.launcher == "local" or isinstance(scenario, External)
+    device = FileLock(lock_folder() / f"device-{hardware}.lock") if here else nullcontext()
     if isinstance(scenario, External):
         with device:
             shutil.rmtree(folder, ignore_errors=True)
@@ -64,4 +66,4 @@ def measure(
         if resume is not None and folder.resolve() in resume.resolve().parents:
             raise CheckpointError(f"{resume.name} lies in the folder of the run that would go on from it; move it")
         shutil.rmtree(folder, ignore_errors=True)
-        return train(scenario, hardware, code, folder, deadline, fault, progress, binding, until=until, resume=resume)
+        return train(scenario, hardware, code, folder, deadline, fault, progress, placement, until=until, resume=resume)

@@ -12,13 +12,14 @@ import pytest
 
 from harness import configuration
 from harness.audit import stand_in
-from harness.devices import HARDWARE, Devices, find
+from harness.devices import HARDWARE, Devices
 from harness.errors import HardwareError, HarnessError
 from harness.faults import FAULTS, Fault
 from harness.gate import baseline
 from harness.gate.checks import Gate, Recent
 from harness.gate.verdict import Verdict
 from harness.history import OFF, VARIABLE, address
+from harness.launch.placement import LAUNCHERS, Placement
 from harness.launch.supervise import Progress
 from harness.marks import hardware_of
 from harness.measure import ShowProgress
@@ -56,6 +57,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption("--strict-baselines", action="store_true", help="fail where a baseline's test no longer exists")
     group.addoption("--bind", default="none", metavar="|".join(BINDINGS), help="bind ranks to cores or NUMA nodes")
+    group.addoption("--launcher", default="local", metavar="|".join(LAUNCHERS), help="what starts ranks")
+    group.addoption("--ranks-per-node", type=int, default=8, metavar="N", help="most ranks on a node of a cluster")
     group.addoption("--deadline", type=float, default=600.0, metavar="SECONDS", help="longest time of one run")
     group.addoption(
         "--confirm-against",
@@ -76,6 +79,7 @@ def pytest_configure(config: pytest.Config) -> None:
     try:
         fault = Fault.parse(config.option.plant) if config.option.plant else None
         binding = check_binding(config.option.bind, numa_nodes())
+        placement = Placement(config.option.launcher, binding, config.option.ranks_per_node)
         config.stash[CONFIGURATION] = configuration.read(config.rootpath)
         config.stash[HISTORY] = address(config.option.history, _results(config))
     except HarnessError as error:
@@ -83,7 +87,7 @@ def pytest_configure(config: pytest.Config) -> None:
     worker = getattr(config, "workerinput", None)
     folder = Path(worker["harness_folder"]) if worker else new_folder(_results(config))
     progress = _progress(config) if _on_terminal() and not worker else lambda scenario: nullcontext()
-    config.stash[SESSION] = Session(config.rootpath, folder, config.option.deadline, fault, progress, binding)
+    config.stash[SESSION] = Session(config.rootpath, folder, config.option.deadline, fault, progress, placement)
     watch = OrphanWatch(_baselines(config), strict=config.option.strict_baselines)
     config.pluginmanager.register(watch, "harness-orphans")
     if config.option.confirm_against is not None:
@@ -153,7 +157,7 @@ def _missing(item: pytest.Item) -> str:
     if not name:
         return ""
     if name not in _found:
-        _found[name] = find(name)
+        _found[name] = item.config.stash[SESSION].devices(name)
     found = _found[name]
     needed = next((mark.args[0] for mark in item.iter_markers("cards")), 1)
     if not found.count:

@@ -16,12 +16,14 @@ from pydantic import BaseModel, ValidationError
 from harness.anonymity import anonymous
 from harness.audit.compile import audit
 from harness.checkpoints.store import FOLDER as CHECKPOINTS
-from harness.devices import find
+from harness.devices import Devices, find
 from harness.errors import HardwareError, LaunchError, ResultsError, ScenarioError
 from harness.external import External
 from harness.faults import Fault
 from harness.files import write_atomically
+from harness.launch import slurm
 from harness.launch.code import Code
+from harness.launch.placement import HERE, Placement
 from harness.launch.supervise import RankFailure
 from harness.measure import ShowProgress, measure
 from harness.report.gantt import gantt
@@ -65,8 +67,8 @@ class Session:
 
     fault: Fault | None
     show_progress: ShowProgress
-    binding: str = "none"
-    """Of ranks to cores."""
+    placement: Placement = HERE
+    """Where ranks run."""
 
     deadlines: dict[str, float] = field(default_factory=dict)
     """Scenario hash → seconds that a test of this process allowed for it."""
@@ -74,6 +76,12 @@ class Session:
     def deadline_of(self, scenario: Scenario | External) -> float:
         """Seconds that a run of a scenario may take."""
         return self.deadlines.get(scenario.hash, self.deadline)
+
+    def devices(self, hardware: str) -> Devices:
+        """What ranks may be placed on."""
+        if self.placement.launcher == "slurm":
+            return slurm.find(self.placement.ranks_per_node)
+        return find(hardware)
 
     def prepare(self) -> None:
         """Makes the session's folder.
@@ -165,7 +173,7 @@ class Trainer:
             HardwareError: there are fewer devices than ranks.
             ResultsError: the results folder can't be written.
         """
-        available = find(self.hardware)
+        available = self.session.devices(self.hardware)
         if scenario.ranks > available.count:
             raise HardwareError(
                 f"the scenario needs {scenario.ranks} ranks, {self.hardware} offers {available.count} "
@@ -247,7 +255,7 @@ class Trainer:
                 deadline,
                 fault,
                 session.show_progress,
-                session.binding,
+                session.placement,
                 until=until,
                 resume=resume,
             )

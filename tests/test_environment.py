@@ -1,7 +1,7 @@
 import getpass
 import socket
 
-from harness.environment import Environment, machine_key, processor
+from harness.environment import Environment, machine_key, memory, processor
 
 
 def environment(**changes):
@@ -16,9 +16,9 @@ def test_differences_name_what_changed():
 
 
 def test_machine_key_names_no_host_and_no_user():
-    key = machine_key(processor(), 2)
+    key = machine_key(processor(), processor(), 2, memory())
     assert socket.gethostname() not in key
     assert getpass.getuser() not in key.split("-")
-    assert key == machine_key(processor(), 2)
-    assert key != machine_key(processor(), 4)
-    assert "/" not in machine_key("../x", 2)
+    assert key == machine_key(processor(), processor(), 2, memory())
+    assert len({key, machine_key("x", "x", 2, 8), machine_key("x", "x", 4, 8), machine_key("x", "x", 2, 9)}) == 4
+    assert "/" not in machine_key("../x", "../x", 2, 8)

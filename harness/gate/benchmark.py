@@ -6,7 +6,7 @@ import statistics
 from importlib import metadata
 from typing import Protocol
 
-from harness.environment import Environment, machine_key, processor
+from harness.environment import Environment, machine_key, memory, processor
 from harness.run import Run
 from harness.scenario import Scenario
 
@@ -59,7 +59,7 @@ def timed(benchmark: Benchmark, scenario: Scenario, hardware: str) -> Run:
             mindspore=metadata.version("mindspore"),
             data=scenario.data.partition(":")[0],
         ),
-        machine=machine_key(processor(), len(os.sched_getaffinity(0))),
+        machine=machine_key(processor(), processor(), len(os.sched_getaffinity(0)), memory()),
         metrics={TIME: statistics.median(rounds)} if rounds else {},
         undefined=undefined,
         curves={},

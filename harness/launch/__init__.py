@@ -1,27 +1,26 @@
 """Starts the ranks of a scenario, watches them, and brings every report home."""
 
 import os
-import platform
 import re
-from contextlib import suppress
-from functools import partial
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from harness import corpus, devices
+from harness import corpus
 from harness.assemble import assemble
 from harness.checkpoints.resume import check_data, check_resume
 from harness.checkpoints.store import FOLDER, Store, copy
 from harness.corpus import Corpus
-from harness.environment import Host, machine_key
 from harness.errors import CheckpointError, LaunchError, ResultsError, ScenarioError
 from harness.faults import Fault
 from harness.files import tail
-from harness.launch import local, msrun, spikes
+from harness.launch import local, msrun, slurm, spikes
 from harness.launch.code import Code
+from harness.launch.machine import Machine
+from harness.launch.placement import HERE, Placement
 from harness.launch.rank import CORES
-from harness.launch.request import Request, clear, report_file
+from harness.launch.request import STARTED, Request, clear, report_file
 from harness.launch.supervise import Job, Progress, RankFailure, supervise
 from harness.models import sizes_of
 from harness.run import RankReport, Run
@@ -39,7 +38,7 @@ def train(
     deadline: float,
     fault: Fault | None = None,
     progress: Progress | None = None,
-    binding: str = "none",
+    placement: Placement = HERE,
     *,
     until: int | None = None,
     resume: Path | None = None,
@@ -54,7 +53,7 @@ def train(
         deadline: seconds that the ranks may take.
         fault: planted into the training, to see it caught.
         progress: told of the last step now and then.
-        binding: of ranks to cores, one of ``harness.topology.BINDINGS``.
+        placement: where the ranks run.
         until: update after which it is stopped on purpose, as a job's end would.
         resume: folder of checkpoints whose newest whole one is gone on from; copied, unless it is this run's own.
 
@@ -88,14 +87,16 @@ def train(
         resume=step,
     ).write(folder)
     program = [str(code.python), "-m", "harness.trainer", str(folder)]
-    launcher = local.command if ranks == 1 else partial(msrun.command, by_node=binding == "numa")
-    device_processes = devices.processes(hardware)
     environment = rank_environment(ranks, code)
-    if binding == "core":
+    if placement.binding == "core":
         environment[CORES] = ";".join(",".join(map(str, own)) for own in plan(scenario.layout, numa_nodes()))
-    with launcher(ranks, folder, program) as command:
+    is_queued = placement.launcher == "slurm"
+    if not is_queued:
+        Machine.here(hardware).write(folder)
+    with _launcher(placement, ranks, hardware, folder, program) as command:
+        queued = folder / STARTED if is_queued else None
         try:
-            supervise(Job(command, ranks, folder, environment, deadline), progress)
+            supervise(Job(command, ranks, folder, environment, deadline, queued=queued), progress)
         except RankFailure as error:
             explained = ""
             with suppress(ResultsError):
@@ -108,14 +109,21 @@ def train(
         if report.source and not code.may_run(Path(report.source)):
             name = Path(report.source).name
             raise LaunchError(f"{name} was run from the working tree, not from the checkout; install nothing over it")
-    machine = machine_key(reports[0].device, len(os.sched_getaffinity(0)))
-    driver = devices.driver(hardware)
-    cores = len(os.sched_getaffinity(0))
-    host = Host(hardware, platform.machine(), machine, cores, driver, device_processes, binding)
+    host = Machine.read(folder).host(hardware, reports[0].device, placement.binding)
     run = assemble(scenario, host, reports, str(fault) if fault else None)
     return run.model_copy(
         update={"resumed_from": step, "warnings": [*problems, *run.warnings, *spikes.explain(folder)]}
     )
+
+
+def _launcher(
+    placement: Placement, ranks: int, hardware: str, folder: Path, program: list[str]
+) -> AbstractContextManager[list[str]]:
+    if placement.launcher == "slurm":
+        return slurm.command(ranks, placement.nodes(ranks), hardware, folder, program)
+    if ranks == 1:
+        return local.command(ranks, folder, program)
+    return msrun.command(ranks, folder, program, by_node=placement.binding == "numa")
 
 
 def _resumable(scenario: Scenario, source: Path, data: Corpus | None) -> tuple[int, list[str]]:

@@ -1,18 +1,15 @@
 """Runs a training of others: its own command, watched as ours are, and what it leaves read."""
 
-import os
-import platform
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
-from harness import devices
-from harness.environment import Host, machine_key, processor
 from harness.errors import LaunchError, ResultsError, ScenarioError
 from harness.external import FOLDER, External
 from harness.launch import local, rank_environment
 from harness.launch.code import Code
+from harness.launch.machine import Machine
 from harness.launch.supervise import Job, supervise
 from harness.observed import observed
 from harness.readers.place import read
@@ -43,13 +40,10 @@ def run_command(external: External, hardware: str, code: Code, folder: Path, dea
     environment = rank_environment(external.ranks, code)
     if not shutil.which(program[0], path=environment["PATH"]) and not (code.root / program[0]).is_file():
         raise ScenarioError(f"command {program[0]!r} is not found; name a program on PATH, or a file of the project")
-    device_processes = devices.processes(hardware)
+    machine = Machine.here(hardware)
     with local.command(1, folder, program) as command:
         supervise(Job(command, 1, folder, environment, deadline, code.root.resolve(), reports=False))
-    cores = len(os.sched_getaffinity(0))
-    device = processor() if hardware == "cpu" else hardware
-    driver = devices.driver(hardware)
-    host = Host(hardware, platform.machine(), machine_key(device, cores), cores, driver, device_processes)
+    host = machine.host(hardware, "" if hardware == "cpu" else hardware, "none")
     try:
         return observed(read(_output(external, folder)), external, host, _mindspore(code.python))
     except ResultsError as error:

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 SESSION = "HARNESS_SESSION"
-"""Environment variable with the process id of the session that watches."""
+"""Environment variable with the process id of the session that watches; absent on other machines."""
 
 CORES = "HARNESS_CORES"
 """Environment variable with each rank's cores: ``0,1;2,3``. Without it, ranks run where the system puts them."""
@@ -41,7 +41,8 @@ def main(folder: Path, program: list[str]) -> int:
     if os.environ.get(CORES) and not scheduler:
         own = os.environ[CORES].split(";")[int(os.environ.get("RANK_ID", "0"))]
         os.sched_setaffinity(0, {int(core) for core in own.split(",")})
-    write(folder / f"{name}.pid", f"{os.getpid()} {os.getpgid(0)}")
+    if SESSION in os.environ:
+        write(folder / f"{name}.pid", f"{os.getpid()} {os.getpgid(0)}")
     # SIGTERM reaches the whole group; the rank ends by it, and this process stays to say so.
     signal.signal(signal.SIGTERM, lambda *_: None)
     with (folder / f"{name}.log").open("wb") as log:
@@ -58,7 +59,12 @@ def main(folder: Path, program: list[str]) -> int:
 
 
 def is_watched() -> bool:
-    """Whether the session still lives: it may have died, and its launcher too, before this process could follow."""
+    """Whether the session still lives: it may have died, and its launcher too, before this process could follow.
+
+    On another machine than the session's nobody can tell; there, what started this process ends it.
+    """
+    if SESSION not in os.environ:
+        return True
     try:
         os.kill(int(os.environ[SESSION]), 0)
     except ProcessLookupError:

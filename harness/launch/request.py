@@ -10,6 +10,11 @@ from harness.files import write_atomically
 
 REQUEST = "request.json"
 PROGRESS = "progress"
+STARTED = "started"
+"""Number of a cluster's job, written when its nodes were given."""
+
+MASTER = "master"
+"""Address and port of MindSpore's scheduler, on the first node."""
 
 
 class Request(BaseModel):
@@ -44,9 +49,12 @@ def report_file(folder: Path, rank: int) -> Path:
     return folder / f"rank-{rank}.json"
 
 
+_LEFT = ("rank-*.*", "node-*.exit", "scheduler.*", "launcher.log", "machine.json", "trace-*.jsonl")
+
+
 def clear(folder: Path) -> None:
     """Removes what an earlier run left in its folder, so that nobody takes it for this one's; not its checkpoints."""
-    for pattern in ("rank-*.*", "scheduler.*", "launcher.log", PROGRESS, "trace-*.jsonl"):
+    for pattern in (*_LEFT, PROGRESS, STARTED, MASTER):
         for path in folder.glob(pattern):
             path.unlink()
     for name in ("triage", "msrun"):

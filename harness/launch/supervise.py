@@ -22,6 +22,9 @@ TERM_SECONDS = 2.0
 ORPHAN_SECONDS = 2.0
 """How long a rank may go on without a sign after its launcher or wrapper is gone."""
 
+NODE_SECONDS = 10.0
+"""How long the nodes of a cluster, of which one failed, are given to end."""
+
 LOG_LINES = 30
 
 Progress = Callable[[int, float], None]
@@ -53,6 +56,9 @@ class Job:
     reports: bool = True
     """Whether each leaves a report; a training of others leaves none."""
 
+    queued: Path | None = None
+    """File whose coming starts the clock of the deadline; None starts it at once."""
+
 
 def supervise(job: Job, progress: Progress | None = None) -> None:
     """Starts the ranks and returns when all have reported.
@@ -79,6 +85,7 @@ def _startable(program: str) -> Iterator[None]:
 
 def _watch(job: Job, launcher: subprocess.Popen[bytes], progress: Progress | None) -> None:
     end = time.monotonic() + job.deadline
+    waits = job.queued is not None
     orphaned: float | None = None
     while True:
         statuses = [_status(job.folder, f"rank-{rank}") for rank in range(job.ranks)]
@@ -86,8 +93,9 @@ def _watch(job: Job, launcher: subprocess.Popen[bytes], progress: Progress | Non
         done = [rank for rank, status in enumerate(statuses) if status == 0] if job.reports else []
         silent = [rank for rank in done if not report_file(job.folder, rank).exists()]
         if failed or silent:
-            # Ranks that wait for a dead one often fail a moment later: let them, so that the message tells all.
-            time.sleep(POLL_SECONDS)
+            # Ranks that wait for a dead one often fail a moment later, and nodes end: let them, so that all is told.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                launcher.wait(NODE_SECONDS if job.queued else POLL_SECONDS)
             raise _failure(job, "a rank failed" if failed else "a rank ended without a report", (failed or silent)[0])
         if all(status == 0 for status in statuses):
             return
@@ -95,6 +103,8 @@ def _watch(job: Job, launcher: subprocess.Popen[bytes], progress: Progress | Non
         if _status(job.folder, "scheduler"):
             raise _failure(job, f"the scheduler exited with {_status(job.folder, 'scheduler')}", running)
         now = time.monotonic()
+        if waits:
+            waits, end = not (job.queued and job.queued.exists()), now + job.deadline
         if now > end:
             raise _failure(job, f"the deadline of {job.deadline:g} s passed", running, launcher)
         lost = _lost(job, launcher, statuses)
@@ -154,10 +164,19 @@ def _failure(job: Job, what: str, guilty: int, hung: subprocess.Popen[bytes] | N
         _end(job, hung)
     logs = (tail(job.folder / f"{name}.log", LOG_LINES) for name in (f"rank-{guilty}", "scheduler", "launcher"))
     lines = next((found for found in logs if found), [])
-    ended = "; ".join(f"rank {rank} {text}" for rank, text in enumerate(said))
+    ended = "; ".join([*(f"rank {rank} {text}" for rank, text in enumerate(said)), *_nodes(job.folder)])
     step = _last_step(job.folder)
     body = "\n".join(f"  | {line}" for line in lines)
     return RankFailure(f"{what}: {ended}; {step}\nrank {guilty} wrote last:\n{body}", timed_out=hung is not None)
+
+
+def _nodes(folder: Path) -> list[str]:
+    """How each node of a cluster that has ended did so."""
+    found = []
+    for path in sorted(folder.glob("node-*.exit")):
+        status, _, name = path.read_text().partition(" ")
+        found.append(f"node {path.stem.removeprefix('node-')} ({name}) {_describe(int(status))}")
+    return found
 
 
 def _last_step(folder: Path) -> str:
