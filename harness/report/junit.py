@@ -36,6 +36,8 @@ def merge(sources: Sequence[Path], target: Path) -> JUnitXml:
             problems.append(f"{source.name} is no whole JUnit file: {str(error).splitlines()[0]}")
             continue
         for suite in [found] if isinstance(found, TestSuite) else found:
+            # pytest writes the name of the host, which is nobody's business elsewhere.
+            suite._elem.attrib.pop("hostname", None)
             suite.name = f"{suite.name} ({names[source]})" if suite.name else names[source]
             # Not add_testsuite: it mixes suites of one name.
             merged.append(suite)

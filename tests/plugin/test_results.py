@@ -2,8 +2,10 @@
 
 import sys
 
+import xmlschema
 from junitparser import JUnitXml
 
+from harness.report.junit import merge
 from tests.plugin.sessions import MARKED, ROOT, approve, comparable, gated, results, run, suite
 
 
@@ -181,3 +183,19 @@ class TestPage:
         found = project.run(*command, "--output", "suites/test_suite.py/x.html")
         assert found.ret == 2
         found.stderr.fnmatch_lines(["error: test_suite.py/x.html can't be written: *"])
+
+
+def test_junit_files_keep_to_the_schema_and_merged_ones_name_no_host(project):
+    schema = xmlschema.XMLSchema(ROOT / "tests" / "report" / "junit.xsd")
+    text = gated(project).read_text().replace('"a", "b", "c"', '"a", "b\\x1b<&"')
+    suite(project, text + "\n@hardware('gpu')\ndef test_skips(trainer): pass\n")
+    for name in ("one", "two"):
+        run(project, "--junitxml", f"{name}.xml")
+        schema.validate(str(project.path / f"{name}.xml"))
+    merge([project.path / "one.xml", project.path / "two.xml"], project.path / "all.xml")
+    schema.validate(str(project.path / "all.xml"))
+    merged = (project.path / "all.xml").read_text()
+    assert 'name="run.loss" value="NO_BASELINE' in merged
+    assert "hostname" not in merged
+    (project.path / "bad.xml").write_text(merged.replace("<testcase ", "<testcase tests='x' ", 1))
+    assert not schema.is_valid(str(project.path / "bad.xml"))
