@@ -61,3 +61,4 @@ def test_a_project_of_its_own_needs_nothing_of_ours(distributions, tmp_path, kin
     second = called(python, *arguments, cwd=project)
     assert second.returncode == 0, second.stdout
     assert "1 passed, 1 skipped" in second.stdout
+    assert "1 tests passed, 1 skipped" in (project / ".harness/latest/report.html").read_text(encoding="utf-8")

@@ -184,3 +184,19 @@ def test_charts_that_can_not_be_unpacked_say_so(browser, place, tmp_path):
     page.locator("summary").first.click()
     expect(page.get_by_text("The charts can't be drawn")).to_be_visible()
     page.close()
+
+
+def test_no_other_script_and_no_other_place_is_let_in(browser, place, tmp_path):
+    """Should markup ever slip through, the page's policy stops it."""
+    slipped = (
+        "<script>window.slipped = 1</script><img src='https://example.invalid/x.png' onerror='window.slipped = 2'>"
+    )
+    open_page = tmp_path / "slipped.html"
+    open_page.write_text(place.read_text(encoding="utf-8").replace("</main>", f"{slipped}</main>"), encoding="utf-8")
+    page = browser.new_page()
+    blocked = []
+    page.on("console", lambda message: blocked.append(message.text))
+    page.goto(open_page.as_uri())
+    assert page.evaluate("window.slipped") is None
+    assert sum("Content Security Policy" in text for text in blocked) >= 2
+    page.close()

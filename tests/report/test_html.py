@@ -95,6 +95,13 @@ def test_a_curve_that_is_seldom_drawn_is_where_it_did_not_pass(status, step):
     assert [curve["step"] for curve in drawn["tests"]["suites/test_x.py::test_a[cpu]"]["curves"]] == [step] * bool(step)
 
 
+def test_a_curve_that_passed_has_no_deviating_step():
+    run = make_run(curves={"loss": [3.0, 2.0]})
+    judged = verdict(Status.PASS, step=2, run="k", approved=[3.0, 2.0])
+    drawn = charts(session(result("test_a[cpu]", "passed", [judged], runs=["k"]), runs={"k": run}), [])
+    assert drawn["tests"]["suites/test_x.py::test_a[cpu]"]["curves"][0]["step"] is None
+
+
 def test_a_label_belongs_to_its_own_run():
     runs = {"a": make_run(curves={"loss": [1.0]}), "b": make_run(curves={"loss": [2.0]})}
     judged = [verdict(run="b", step=1, approved=[1.0])]
