@@ -52,3 +52,7 @@ def test_a_file_of_a_module_that_is_gone(root):
 def test_a_module_that_skips_itself_tells_nothing(root, skipped):
     assert orphans(FILES, set(), [skipped], ["suites"], root) == []
     assert orphans(FILES, {A}, ["suites/other.py"], ["suites"], root) == [B]
+
+
+def test_a_finished_training_has_no_test_by_rights(root):
+    assert orphans([PurePath("ascend/logs/ours.json")], set(), [], ["suites"], root) == []

@@ -175,4 +175,9 @@ def test_a_session_over_a_cluster(cluster, tmp_path):
     found = module(tmp_path, "pytest", *options)
     assert "2 passed, 1 skipped" in found.stdout, found.stdout + found.stderr
     assert "needs 4 cpu devices, found 2" in found.stdout
-    assert len(list((tmp_path / ".harness/latest/runs").glob("*/started"))) == 2
+    started, finished = (
+        [path.stat().st_mtime for path in (tmp_path / ".harness/latest/runs").glob(f"*/{name}")]
+        for name in ("started", "run.json")
+    )
+    assert len(started) == len(finished) == 2
+    assert max(started) < min(finished), "one waited for the other"
