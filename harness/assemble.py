@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from harness.environment import Environment, Host
-from harness.errors import Undefined
+from harness.errors import DataError, Undefined
 from harness.evaluation import Evaluation
 from harness.metrics.speed import WARMUP_STEPS, steady_step_time, step_flops, throughput
 from harness.metrics.text import (
@@ -46,6 +46,8 @@ def assemble(
     a step is over when its slowest rank is.
     """
     reports = sorted(reports, key=lambda report: report.rank)
+    if len({report.data for report in reports}) > 1:
+        raise DataError(f"data={scenario.data!r} is another on each rank; draw it from scenario.seed")
     first = reports[0]
     seconds = [max(times) for times in zip(*(report.step_seconds for report in reports), strict=True)]
     beginning = min((event.start for report in reports for event in report.events), default=0.0)

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from harness import stored
 from harness.augment import mask, shuffle_sentences
 from harness.errors import DataError
+from harness.models import sizes_of
 from harness.records import split, summary
 from harness.references import makes_data, user_function
 from harness.scenario import Scenario
@@ -118,16 +119,25 @@ def _made(scenario: Scenario) -> Corpus:
         raise DataError(f"data={scenario.data!r} returned {type(made).__name__}; {wanted}")
     splits = []
     for name, rows in zip(("rows to train on", "held-out rows"), made, strict=True):
-        found = np.asarray(rows)
+        try:
+            found = np.asarray(rows)
+        except ValueError as error:
+            raise DataError(f"data={scenario.data!r}: {name} are no array ({error}); {wanted}") from None
         if found.ndim != 2 or found.shape[1] != scenario.sequence + 1 or not len(found) or found.dtype.kind not in "iu":
             raise DataError(f"data={scenario.data!r}: {name} are {found.dtype} of shape {found.shape}; {wanted}")
         if found.min() < IGNORED:
             raise DataError(
                 f"data={scenario.data!r}: {name} hold {found.min()}; tokens begin with 0, −1 weighs nothing"
             )
+        sizes = sizes_of(scenario.model)
+        most = sizes.vocabulary if sizes else 2**31
+        if found.max() >= most:
+            raise DataError(
+                f"data={scenario.data!r}: {name} hold {found.max()}; tokens of this model end before {most}"
+            )
         splits.append(np.ascontiguousarray(found, np.int32))
     train, held_out = splits
-    digest = hashlib.sha256(train.tobytes() + held_out.tobytes()).hexdigest()[:16]
+    digest = hashlib.sha256(str(train.shape).encode() + train.tobytes() + held_out.tobytes()).hexdigest()[:16]
     return Corpus(_masked(train, scenario), held_out, f"function-{digest}")
 
 

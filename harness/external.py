@@ -1,5 +1,6 @@
 """Training that is somebody else's: a command to run, or what a finished one left."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from hashlib import sha256
@@ -41,10 +42,20 @@ class External:
         parts = self.command
         if not isinstance(parts, list | tuple) or not all(isinstance(part, str) and part for part in parts):
             raise ScenarioError(f"command must be a list of texts like ['python', 'train.py'], not {self.command!r}")
+        for part in parts:
+            if re.search(r"(^|=)/", part):
+                raise ScenarioError(
+                    f"command holds {part!r}: it would be another's on another machine, and the same file in every "
+                    f"checkout; name a program on PATH, a file of the project (./run.sh), or {FOLDER}"
+                )
         object.__setattr__(self, "command", tuple(parts))
         if bool(self.command) == bool(self.name):
             raise ScenarioError("training of others has a command, or, where it is finished, a name")
+        if not isinstance(self.output, str):
+            raise ScenarioError(f"output must be a text, not {self.output!r}")
         path = PurePosixPath(self.output)
+        if self.output and (not path.parts or any("**" in part and part != "**" for part in path.parts)):
+            raise ScenarioError(f"output={self.output!r} names no file; use a name or a glob like 'logs/*.log'")
         if path.is_absolute() or ".." in path.parts:
             raise ScenarioError(f"output={self.output!r} must lie below the run's folder; pass {FOLDER} to the command")
         for name in ("ranks", "tokens_per_step"):

@@ -98,7 +98,7 @@ def orphans(
     whole = {path for path, single in named if not single} - unknown
     found = []
     for file in files:
-        if file.parts[1:2] == (LOGS,):
+        if is_log(file):
             continue
         module = module_of(file, root)
         places = {module.resolve(), *module.resolve().parents} if module else set()
@@ -106,6 +106,11 @@ def orphans(
         if str(file) not in asked and known:
             found.append(str(file))
     return sorted(found)
+
+
+def is_log(file: PurePath) -> bool:
+    """Whether a baseline file is that of a finished training."""
+    return len(file.parts) == 3 and file.parts[1] == LOGS
 
 
 def module_of(file: PurePath, root: Path) -> Path | None:

@@ -249,7 +249,15 @@ class Run(BaseModel):
 
     @property
     def typical_step_time(self) -> float:
-        """Median seconds of a steady step: for ratios between two runs of one session."""
+        """Median seconds of a steady step: for ratios between two runs of one session.
+
+        Raises:
+            Undefined: no steady step was timed.
+        """
+        if len(self.step_seconds) <= WARMUP_STEPS:
+            raise Undefined(
+                f"no steady step was timed: {len(self.step_seconds)} were, of which {WARMUP_STEPS} are warm-up"
+            )
         return statistics.median(self.step_seconds[WARMUP_STEPS:])
 
     @property

@@ -273,9 +273,9 @@ class Trainer:
         self._keep(run, folder)
         return run
 
-    @staticmethod
-    def _keep(run: Run, folder: Path) -> None:
+    def _keep(self, run: Run, folder: Path) -> None:
         run.key = folder.name
+        run.warnings = [anonymous(text, self.session.root) for text in run.warnings]
         write_atomically(folder / "run.json", run.model_dump_json(indent=1))
 
     def _key(

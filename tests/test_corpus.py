@@ -212,6 +212,12 @@ class TestFunctions:
             ("np.ones((3, 4), int), np.ones((3, 5), int)", r"rows to train on are int64 of shape \(3, 4\)"),
             ("np.ones((3, 5), int), np.ones((3, 5))", "held-out rows are float64"),
             ("np.ones((3, 5), int), np.ones((0, 5), int)", r"held-out rows are int64 of shape \(0, 5\)"),
+            (
+                "np.full((3, 5), 300), np.ones((3, 5), int)",
+                "rows to train on hold 300; tokens of this model end before 256",
+            ),
+            ("np.full((3, 5), 2**32), np.ones((3, 5), int)", "rows to train on hold 4294967296"),
+            ("[[1], [1, 2]], [[1]]", "rows to train on are no array"),
             ("np.full((3, 5), -2), np.ones((3, 5), int)", "rows to train on hold -2; tokens begin with 0"),
         ],
     )

@@ -62,6 +62,7 @@ def run(
     hardware: Annotated[str, typer.Option("--hardware", help="cpu, gpu or ascend.")] = "ascend",
     machine: Annotated[str, typer.Option("--machine", help="Its kind: times are judged by its own.")] = "unknown",
     mindspore: Annotated[str, typer.Option("--mindspore", help="Version it trained with.")] = "unknown",
+    architecture: Annotated[str, typer.Option("--architecture", help="Of its processors.")] = "unknown",
     ranks: Annotated[int, typer.Option("--ranks", min=1, help="Devices that it took.")] = 1,
     tokens: Annotated[int | None, typer.Option("--tokens-per-step", min=1, help="For the throughput.")] = None,
     url: Annotated[str | None, typer.Option("--history", help="Database (default: beside the results).")] = None,
@@ -77,7 +78,7 @@ def run(
 
     if hardware not in HARDWARE:
         raise HardwareError(f"hardware {hardware!r} is unknown; choose one of {', '.join(HARDWARE)}")
-    finished = Finished(place, label, hardware, machine, mindspore, ranks, tokens)
+    finished = Finished(place, label, hardware, machine, mindspore, architecture, ranks, tokens)
     folder, history = new_folder(LATEST.parent), address(url, LATEST.parent)
     results, problems = judge(finished, Path.cwd(), folder, baselines, history)
     console = Console(highlight=False)

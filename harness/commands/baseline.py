@@ -18,7 +18,7 @@ from harness.gate import baseline
 from harness.gate.baseline import BaselineFile
 from harness.gate.verdict import Status, Verdict
 from harness.locks import lock_folder
-from harness.orphans import LOGS, module_of
+from harness.orphans import is_log, module_of
 from harness.orphans import orphans as find_orphans
 from harness.provenance import git, uncommitted
 from harness.results import TestResult
@@ -186,7 +186,7 @@ def orphans(folder: Path, root: Path) -> list[Path]:
     Raises:
         BaselineError: the suites can't be collected, so nothing can be said.
     """
-    files = [path for path, _ in stored(folder) if path.parts[1:2] != (LOGS,)]
+    files = [path for path, _ in stored(folder) if not is_log(path)]
     modules = sorted({str(module) for module in (module_of(file, root) for file in files) if module})
     if not files:
         return []

@@ -1,11 +1,12 @@
 """``harness run --from-log``: what a finished training left, judged as a session of one test."""
 
-import platform
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 
 from harness import __version__, configuration
+from harness.anonymity import anonymous
 from harness.environment import Host
 from harness.errors import HarnessError
 from harness.external import External
@@ -48,6 +49,9 @@ class Finished:
     mindspore: str
     """Version."""
 
+    architecture: str
+    """Of its processors."""
+
     ranks: int = 1
     tokens_per_step: int | None = None
 
@@ -74,8 +78,9 @@ def judge(
     nodeid = f"{LOGS}::{finished.label}[{finished.hardware}]"
     path = baseline.baseline_path(nodeid, finished.hardware)
     external = External(name=finished.label, ranks=finished.ranks, tokens_per_step=finished.tokens_per_step)
-    host = Host(finished.hardware, platform.machine(), finished.machine)
+    host = Host(finished.hardware, finished.architecture, finished.machine)
     run = observed(read(finished.place), external, host, finished.mindspore)
+    run.warnings = [anonymous(text, root) for text in run.warnings]
     run.key = f"{finished.hardware}-{external.hash}"
     gate = Gate(
         baseline.read(baselines / path),
@@ -109,7 +114,7 @@ def _tell(results: Results, root: Path, folder: Path, baselines: Path, history: 
     problems = []
     try:
         if history:
-            keep(history, folder, results)
+            keep(history, folder, results, f"log-{_digest(results)}")
     except HarnessError as error:
         problems.append(str(error))
     try:
@@ -119,7 +124,18 @@ def _tell(results: Results, root: Path, folder: Path, baselines: Path, history: 
     return [problem for problem in problems if problem]
 
 
+def _digest(results: Results) -> str:
+    """Of what was read, so that a log that is judged again is no further run."""
+    read_again = [(run.curves, run.steps, run.step_seconds, run.scenario) for run in results.runs.values()]
+    return hashlib.sha256(repr(read_again).encode()).hexdigest()[:16]
+
+
 def exit_status(results: Results) -> int:
-    """0 where nothing fails; else of the worst: 5 invalid, 1 regressed, 4 no baseline, 3 inconclusive."""
+    """0 where nothing fails; else of the worst: 5 invalid, 1 regressed, 4 no baseline, 3 inconclusive.
+
+    A training of which nothing was ever approved has no baseline, even where times alone were judged.
+    """
     failing = {verdict.status for _, verdict in results.verdicts if verdict.fails}
+    if {verdict.status for _, verdict in results.verdicts} == {Status.NO_BASELINE}:
+        return 4
     return next((status for name, status in _STATUSES if name in failing), 0)

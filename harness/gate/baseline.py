@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from harness.environment import Environment
 from harness.errors import BaselineError
@@ -81,6 +81,13 @@ class Record(BaseModel):
 
     history: list[Approval] = Field(default_factory=list)
     """Approvals before that one, newest first, each with the values that it replaced."""
+
+    @model_validator(mode="after")
+    def _a_step_for_each_value(self) -> "Record":
+        for name, steps in self.steps.items():
+            if len(steps) != len(self.curves.get(name, ())):
+                raise ValueError(f"{name} has {len(self.curves.get(name, ()))} values of {len(steps)} steps")
+        return self
 
 
 class BaselineFile(BaseModel):

@@ -96,7 +96,7 @@ def _judge_number(metric: Metric, candidate: Record, run: Run, record: Record | 
 
 
 def _judge_steps(metric: Metric, now: Mapping[int, float], before: Mapping[int, float], policy: Policy) -> Verdict:
-    """Compares the steps that both have; that too many of the baseline's are missing is said unless one is worse."""
+    """Compares the steps that both have; too many that one of the two lacks are INVALID, unless one is worse."""
     if not all(math.isfinite(value) for value in now.values()):
         return compare(metric, list(now.values()), list(before.values()), policy, list(now))
     both = sorted(now.keys() & before.keys())
@@ -106,13 +106,15 @@ def _judge_steps(metric: Metric, now: Mapping[int, float], before: Mapping[int, 
         if both
         else _invalid(metric, policy, "no step of the baseline is there")
     )
-    beyond = len(now) - len(both)
-    notes = [verdict.reason, f"{beyond} steps that the baseline has not are not judged" if beyond else ""]
+    beyond = sorted(now.keys() - before.keys())
+    notes = [verdict.reason]
     if missing:
         notes.append(f"{len(missing)} of the baseline's {len(before)} steps are missing, the first is {missing[0]}")
-        if len(missing) > policy.missing_steps and verdict.status in (Status.PASS, Status.IMPROVED):
-            verdict.status = Status.INVALID
-            notes.append(f"{policy.missing_steps} allowed (missing_steps)")
+    if beyond:
+        notes.append(f"{len(beyond)} steps are not in the baseline, the first is {beyond[0]}")
+    if len(missing) + len(beyond) > policy.missing_steps and verdict.status in (Status.PASS, Status.IMPROVED):
+        verdict.status = Status.INVALID
+        notes.append(f"{policy.missing_steps} allowed (missing_steps)")
     verdict.reason = "; ".join(filter(None, notes))
     return verdict
 

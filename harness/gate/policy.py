@@ -40,7 +40,7 @@ class Policy:
     """Share of the machine's cores that other processes may use while a time is measured."""
 
     missing_steps: int = 0
-    """How many of the baseline's steps the log of a training of others may lack."""
+    """How many steps of a training of others may be in its log or in the baseline alone."""
 
     def __post_init__(self) -> None:
         for name in ("relative", "absolute", "spread", "shared"):

@@ -12,13 +12,14 @@ from harness.results import Results
 from harness.run import Run
 
 
-def keep(url: str, folder: Path, results: Results) -> None:
+def keep(url: str, folder: Path, results: Results, name: str = "") -> None:
     """Stores the values of a session's last attempts.
 
     Args:
         url: of the history.
         folder: the session's, with its candidates.
         results: the session's.
+        name: under which nothing is stored twice; the folder's by default.
 
     Raises:
         HistoryError: they were not stored.
@@ -35,7 +36,7 @@ def keep(url: str, folder: Path, results: Results) -> None:
                     status = statuses[label, metric]
                     points.append((series, Point(value, status, record.scenario_hash, record.environment.mindspore)))
     if points:
-        History(url).add(folder.name, results.started, results.commit, points)
+        History(url).add(name or folder.name, results.started, results.commit, points)
 
 
 def _values(record: Record) -> dict[tuple[str, str], float]:

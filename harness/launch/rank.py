@@ -9,6 +9,8 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
 SESSION = "HARNESS_SESSION"
@@ -17,7 +19,14 @@ SESSION = "HARNESS_SESSION"
 CORES = "HARNESS_CORES"
 """Environment variable with each rank's cores: ``0,1;2,3``. Without it, ranks run where the system puts them."""
 
+LEFT = "rank-0.left"
+"""File of how many processes the first rank left running when it ended; absent where there was none."""
+
 PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+GRACE_SECONDS = 2.0
+"""How long what a rank left behind may take to end by itself."""
+
 _LIBC = ctypes.CDLL(None)
 
 
@@ -45,6 +54,8 @@ def main(folder: Path, program: list[str]) -> int:
         write(folder / f"{name}.pid", f"{os.getpid()} {os.getpgid(0)}")
     # SIGTERM reaches the whole group; the rank ends by it, and this process stays to say so.
     signal.signal(signal.SIGTERM, lambda *_: None)
+    # What the rank starts and leaves behind, in whatever session, becomes this process's child, and is ended here.
+    _LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
     with (folder / f"{name}.log").open("wb") as log:
         child = subprocess.Popen(
             program,
@@ -54,8 +65,38 @@ def main(folder: Path, program: list[str]) -> int:
             preexec_fn=end_with_parent,
         )
     status = child.wait()
+    left = end_children()
+    if left:
+        write(folder / f"{name}.left", f"{left}")
     write(folder / f"{name}.exit", f"{status}")
     return status if status >= 0 else 128 - status
+
+
+def end_children() -> int:
+    """Ends what is left of this process's descendants after a moment of grace; returns how many had to be ended."""
+    end = time.monotonic() + GRACE_SECONDS
+    killed: set[int] = set()
+    while True:
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        children = _children()
+        if not children:
+            return len(killed)
+        if time.monotonic() > end:
+            for process in children:
+                with suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGKILL)
+            killed |= children
+        time.sleep(0.05)
+
+
+def _children() -> set[int]:
+    """Process ids; none where the system does not tell."""
+    try:
+        return {int(number) for number in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()}
+    except OSError:
+        return set()
 
 
 def is_watched() -> bool:

@@ -3,12 +3,15 @@
 import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.errors import ResultsError
 from harness.readers.lines import lines
+
+BEHIND = 3
+"""Different steps that ranks writing in turn may fall behind each other; further back, it began again."""
 
 SHOWN = 5
 """Lines that could not be read of which the beginning is kept."""
@@ -17,7 +20,6 @@ NAMES = {
     "global_norm": "grad_norm",
     "lr": "learning_rate",
     "per_step_time": "step_time",
-    "throughput": "achieved_flops",
     "train_throughput_per_npu": "achieved_flops",
 }
 """What a kit calls it → what it is called here; other names stay."""
@@ -26,10 +28,12 @@ SCALES = {"ms": 1e-3, "s": 1.0, "T": 1e12, "": 1.0}
 """Unit behind a number → factor to seconds, FLOP/s."""
 
 _OBJECT = re.compile(r'\{\s*"')
-_STEP = re.compile(r"\bstep:\s*\[\s*(\d+)\s*/\s*(\d+)\s*\]")
-_EPOCH = re.compile(r"\bEpoch:\s*\[\s*(\d+)\s*/\s*\d+\s*\]")
-_FIELD = re.compile(r"(\w+):\s*(N/A(?:\s*\([^)]*\))?|\[[^\]]*\]|[^,\s}]+)")
+_STEP = re.compile(r"\bstep:\s*\[\s*(\d{1,15})\s*/\s*(\d{1,15})\s*\]")
+_EPOCH = re.compile(r"\bEpoch:\s*\[\s*(\d{1,15})\s*/\s*\d{1,15}\s*\]")
+_FIELD = re.compile(r"\b(\w{1,100}):\s*(N/A(?:\s*\([^)]*\))?|\[[^\]]*\]|[^,\s}]+)")
 _NUMBER = re.compile(r"([-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?|nan|inf|NaN|Inf))(ms|s|T)?")
+
+_NONE = re.compile(r"[-+]?(nan|inf|infinity)", re.IGNORECASE)
 
 Values = dict[str, float]
 Parsed = tuple[int, Values] | None | str
@@ -53,6 +57,15 @@ class Reading:
     repeated: list[int] = field(default_factory=list)
     """Steps that came again with other values, as after a restart; the later values count."""
 
+    restarts: list[int] = field(default_factory=list)
+    """Steps with which it began again, further back than ranks that write in turn fall behind."""
+
+    abandoned: int = 0
+    """Steps of an attempt that none after it came to; they count no more."""
+
+    said: list[str] = field(default_factory=list)
+    """What else should be known."""
+
     def notes(self) -> list[str]:
         """What the reader of the curves should know."""
         found = []
@@ -65,6 +78,50 @@ class Reading:
                 f"{len(self.repeated)} steps between {first} and {last} came more than once, as after a restart; the "
                 "later values count"
             )
+        if self.restarts:
+            again = ", ".join(map(str, self.restarts[:SHOWN]))
+            found.append(f"it began again {len(self.restarts)} times, at step {again}")
+        if self.abandoned:
+            found.append(f"{self.abandoned} steps that it came to before it last began again are left out")
+        return [*found, *self.said]
+
+
+class Gatherer:
+    """Puts values into curves, step by step, in the order in which they were written."""
+
+    def __init__(self) -> None:
+        self.reading = Reading()
+        self._repeated: dict[int, None] = {}
+        self._order: dict[int, int] = {}
+        """Step → its number among the different steps of this attempt."""
+
+    def _fell_back(self, step: int) -> bool:
+        known = self._order.get(step)
+        if known is None:
+            return bool(self._order) and step < min(self._order)
+        return known < len(self._order) - 1 - BEHIND
+
+    def add(self, step: int, values: Mapping[str, float]) -> None:
+        """Takes a step's values; of several for one step, the last count, and the step is noted if they differ."""
+        if self._fell_back(step):
+            self.reading.restarts.append(step)
+            self._order.clear()
+        self._order.setdefault(step, len(self._order))
+        for name, value in values.items():
+            curve = self.reading.curves.setdefault(name, {})
+            if step in curve and not _same(curve[step], value):
+                self._repeated[step] = None
+            curve[step] = value
+
+    def finished(self) -> Reading:
+        """All that was read, less what an abandoned attempt came to and the last did not."""
+        found = self.reading
+        found.repeated = list(self._repeated)
+        if found.restarts:
+            last = max(self._order)
+            left = {step for curve in found.curves.values() for step in curve if step > last}
+            found.abandoned = len(left)
+            found.curves = {n: {s: v for s, v in curve.items() if s <= last} for n, curve in found.curves.items()}
         return found
 
 
@@ -89,8 +146,9 @@ def read(path: Path) -> Reading:
 
 def gather(source: Iterable[str]) -> Reading:
     """The curves of a log's lines."""
-    found = Reading()
-    repeated: dict[int, None] = {}
+    gatherer = Gatherer()
+    found = gatherer.reading
+    norms_of_kit = False
     for line in source:
         found.lines += 1
         parsed = parse(line)
@@ -99,23 +157,14 @@ def gather(source: Iterable[str]) -> Reading:
             if len(found.examples) < SHOWN:
                 found.examples.append(f"line {found.lines}: {parsed}")
         elif parsed:
-            step, values = parsed
-            for name, value in values.items():
-                add(found, repeated, step, name, value)
-    found.repeated = list(repeated)
-    # The PyNative trainer writes NaN where it computes no norm.
+            gatherer.add(*parsed)
+            norms_of_kit = norms_of_kit or not _OBJECT.match(line.strip())
+    found = gatherer.finished()
     norm = found.curves.get("grad_norm", {})
-    if norm and all(math.isnan(value) for value in norm.values()):
+    if norms_of_kit and norm and all(math.isnan(value) for value in norm.values()):
         del found.curves["grad_norm"]
+        found.said.append("grad_norm is no number in any step, as where MindFormers computes none; it is left out")
     return found
-
-
-def add(reading: Reading, repeated: dict[int, None], step: int, name: str, value: float) -> None:
-    """Puts a value into its curve; of several for one step, the last counts, and the step is noted if they differ."""
-    curve = reading.curves.setdefault(name, {})
-    if step in curve and not _same(curve[step], value):
-        repeated[step] = None
-    curve[step] = value
 
 
 def canonical(name: str) -> str:
@@ -143,7 +192,9 @@ def mindformers(line: str) -> Parsed:
     for name, text in _FIELD.findall(line[place.end() :]):
         value = number(text)
         if value is not None:
-            values[canonical(name)] = value
+            # The same word is a rate of samples elsewhere.
+            is_rate = name == "throughput" and text.endswith("T")
+            values["achieved_flops" if is_rate else canonical(name)] = value
     if "loss" not in values and "loss: N/A" not in line:
         return f"no loss in {line[:80]!r}"
     return step, values
@@ -156,14 +207,28 @@ def json_line(line: str) -> Parsed:
     except (ValueError, RecursionError):
         return f"no JSON: {line[:80]!r}"
     step = content.get("step")
-    if not isinstance(step, int) or isinstance(step, bool):
+    if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step < 10**15:
         return None if step is None else f"step {step!r} is no whole number"
-    values = {
-        canonical(name): float(value)
-        for name, value in content.items()
-        if name != "step" and isinstance(value, int | float) and not isinstance(value, bool)
-    }
+    values = {}
+    for name, value in content.items():
+        found = _scalar(value) if name != "step" else None
+        if found is not None:
+            values[canonical(name)] = found
     return (step, values) if values else None
+
+
+def _scalar(value: object) -> float | None:
+    """A number of a JSON object; null and the names of what is none stand for a number that is none."""
+    if value is None:
+        return math.nan
+    if isinstance(value, str):
+        return float(value) if _NONE.fullmatch(value) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 def number(text: str) -> float | None:

@@ -36,10 +36,15 @@ def _of_run(path: Path, place: Path) -> Reading:
         raise ResultsError(f"{place.name}: {RUN} can't be read: {str(error).splitlines()[0]}") from None
     length = len(run.curves.get("loss", ()))
     # Curves of evaluations have values of their own steps, which they do not name.
-    return Reading(
-        curves={
-            name: dict(zip(run.steps.get(name) or range(1, length + 1), values, strict=True))
-            for name, values in run.curves.items()
-            if name in run.steps or len(values) == length
-        }
-    )
+    curves = {
+        name: dict(zip(run.steps.get(name) or range(1, length + 1), values, strict=True))
+        for name, values in run.curves.items()
+        if name in run.steps or len(values) == length
+    }
+    if run.step_seconds:
+        steps = next(iter(run.steps.values()), [])
+        same = len(steps) == len(run.step_seconds)
+        curves["step_time"] = dict(
+            zip(steps if same else range(1, len(run.step_seconds) + 1), run.step_seconds, strict=True)
+        )
+    return Reading(curves=curves)

@@ -5,10 +5,13 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import ResultsError
-from harness.readers.log import Reading, add, canonical
+from harness.readers.log import Gatherer, Reading, canonical
 
-TAGS = {"lm loss": "loss"}
-"""What Megatron's kind calls it → what it is called here."""
+TAGS = {"lm loss": "loss", "iteration-time": "step_time", "model-flops-throughput-per-npu": "achieved_flops"}
+"""What Megatron's and MindFormers' kinds call it → what it is called here."""
+
+SCALES = {"iteration-time": 1e-3, "model-flops-throughput-per-npu": 1e12}
+"""Factor to seconds, FLOP/s."""
 
 
 def read(place: Path) -> Reading:
@@ -27,19 +30,19 @@ def read(place: Path) -> Reading:
             "pip install 'mindspore-harness[tensorboard]'"
         ) from None
     files = sorted(place.glob("*tfevents*")) if place.is_dir() else [place]
-    found = Reading()
-    repeated: dict[int, None] = {}
+    gatherer = Gatherer()
     try:
         for file in files:
             for event in EventFileLoader(str(file)).Load():
-                found.lines += 1
-                for name, value in _scalars(event):
-                    add(found, repeated, event.step, name, value)
+                gatherer.reading.lines += 1
+                values = dict(_scalars(event))
+                if values:
+                    gatherer.add(event.step, values)
     except Exception as error:
         raise ResultsError(f"{place.name} can't be read: {type(error).__name__}: {error}") from None
+    found = gatherer.finished()
     if not found.curves:
         raise ResultsError(f"{place.name}: none of {found.lines} events is a scalar")
-    found.repeated = list(repeated)
     return found
 
 
@@ -50,4 +53,4 @@ def _scalars(event: Any) -> Iterator[tuple[str, float]]:
         numbers = tensor_util.make_ndarray(value.tensor) if value.HasField("tensor") else None
         if numbers is not None and numbers.size == 1 and numbers.dtype.kind in "fiu":
             tag = value.tag.removeprefix("train/")
-            yield canonical(TAGS.get(tag, tag)), float(numbers.reshape(()))
+            yield canonical(TAGS.get(tag, tag)), SCALES.get(tag, 1.0) * float(numbers.reshape(()))

@@ -195,9 +195,12 @@ class TestRecordedSteps:
     def test_missing_steps_excuse_no_regression(self):
         assert self.judged({10: 6.0}, self.BEFORE).status is Status.REGRESSED
 
-    def test_steps_beyond_the_baseline_are_told(self):
-        found = self.judged({**self.BEFORE, 50: 1.0}, self.BEFORE)
-        assert (found.status, found.reason) == (Status.PASS, "1 steps that the baseline has not are not judged")
+    def test_steps_beyond_the_baseline_are_invalid_too(self):
+        found = self.judged({**self.BEFORE, 50: 1e6}, self.BEFORE)
+        assert found.status is Status.INVALID
+        assert "1 steps are not in the baseline, the first is 50; 0 allowed" in found.reason
+        assert self.judged({**self.BEFORE, 50: 1e6}, self.BEFORE, missing_steps=1).status is Status.PASS
+        assert self.judged({10: 5.0, 20: 4.0, 30: 3.0, 50: 1.0}, self.BEFORE, missing_steps=1).status is Status.INVALID
 
     def test_what_is_no_number_is_invalid_wherever_it_stands(self):
         found = self.judged({**self.BEFORE, 50: float("nan")}, self.BEFORE)

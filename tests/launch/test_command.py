@@ -1,6 +1,7 @@
 """Commands of others, as real processes."""
 
 import json
+import sys
 import time
 
 import psutil
@@ -74,3 +75,44 @@ def test_a_program_that_is_not_there_is_refused_before_it_is_started(tmp_path):
     command = Scenario.command(["no-such-program"])
     with pytest.raises(ScenarioError, match="command 'no-such-program' is not found; name a program on PATH"):
         run_command(command, "cpu", Code(tmp_path), tmp_path / "r", 5.0)
+
+
+LEAVES = """
+import json, subprocess
+child = subprocess.Popen(["sleep", "60"], start_new_session=True)
+open("child", "w").write(str(child.pid))
+print(json.dumps({"step": 1, "loss": 1.0}))
+"""
+
+
+def test_what_a_command_leaves_running_is_ended_and_told(tmp_path):
+    with pytest.raises(LaunchError, match=r"python train.py ended and left 1 processes running, .*msrun: --join=True"):
+        run(tmp_path, LEAVES)
+    child = int((tmp_path / "child").read_text())
+    assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+
+
+@pytest.mark.parametrize("name", ["run.sh", "./run.sh", "sub/none.sh"])
+def test_a_file_of_the_project_must_be_named_and_executable(tmp_path, name):
+    (tmp_path / "run.sh").write_text("#!/bin/sh\n")
+    with pytest.raises(ScenarioError, match=f"command '{name}' is"):
+        run_command(Scenario.command([name]), "cpu", Code(tmp_path), tmp_path / "r", 5.0)
+
+
+def test_a_script_of_the_project_is_run(tmp_path):
+    script = tmp_path / "run.sh"
+    script.write_text('#!/bin/sh\necho \'{"step": 3, "loss": 1.5}\'\n')
+    script.chmod(0o755)
+    found = run_command(Scenario.command(["./run.sh"]), "cpu", Code(tmp_path), tmp_path / "r", 30.0)
+    assert found.steps["loss"] == [3]
+
+
+def test_another_interpreter_runs_its_own_python(tmp_path):
+    other = tmp_path / "other" / "bin"
+    other.mkdir(parents=True)
+    (other / "python3").symlink_to(sys.executable)
+    text = LOOP + "open(sys.argv[1], 'w').write(sys.executable)\n"
+    (tmp_path / "train.py").write_text(text)
+    command = Scenario.command(["python", "train.py", "{folder}/which"])
+    run_command(command, "cpu", Code(tmp_path, other / "python3"), tmp_path / "r", 60.0)
+    assert (tmp_path / "r" / "which").read_text() == str(other / "python3")

@@ -1,5 +1,6 @@
 import json
 import math
+import time
 
 import pytest
 from hypothesis import given
@@ -126,3 +127,64 @@ def test_a_log_without_a_step_is_refused(tmp_path):
         read(path)
     with pytest.raises(ResultsError, match=r"none\.log can't be read: No such file"):
         read(tmp_path / "none.log")
+
+
+def numbered(*steps, loss=1.0):
+    return [line(step, loss + step / 100) for step in steps]
+
+
+class TestRestarts:
+    """A job that began again."""
+
+    def test_an_attempt_that_was_given_up_counts_no_more(self):
+        found = gather([*numbered(*range(1, 11)), *numbered(1, 2, 3)])
+        assert list(found.curves["loss"]) == [1, 2, 3]
+        assert found.notes() == [
+            "it began again 1 times, at step 1",
+            "7 steps that it came to before it last began again are left out",
+        ]
+
+    def test_from_a_checkpoint_the_steps_before_it_stay(self):
+        found = gather([*numbered(*range(1, 11)), *numbered(*range(6, 21), loss=2.0)])
+        assert list(found.curves["loss"]) == list(range(1, 21))
+        assert found.curves["loss"][6] == pytest.approx(2.06)
+        assert (found.restarts, found.abandoned) == ([6], 0)
+
+    @given(st.integers(1, 3), st.integers(5, 30))
+    def test_ranks_that_write_in_turn_begin_nothing_again(self, behind, steps):
+        both = [
+            line for step in range(1, steps + 1) for line in numbered(*([step - behind] if step > behind else []), step)
+        ]
+        found = gather(both)
+        assert (found.restarts, found.abandoned, len(found.curves["loss"])) == ([], 0, steps)
+
+
+@pytest.mark.parametrize("text", ["null", '"NaN"', '"nan"', "NaN", '"-Infinity"', "1" + 400 * "0"])
+def test_what_json_writes_for_no_number_is_none(text):
+    step, values = parse(f'{{"step": 5, "loss": {text}}}')
+    assert step == 5
+    assert not math.isfinite(values["loss"])
+
+
+def test_a_norm_that_is_never_a_number_is_left_out_of_kits_logs_alone():
+    theirs = gather([line(step, 1.0, grad_norm="nan") for step in (1, 2)])
+    assert "grad_norm" not in theirs.curves
+    assert "grad_norm is no number in any step" in theirs.notes()[0]
+    ours = gather([json.dumps({"step": step, "grad_norm": math.nan}) for step in (1, 2)])
+    assert len(ours.curves["grad_norm"]) == 2
+
+
+def test_a_rate_of_tokens_is_none_of_operations():
+    assert parse('{"step": 1, "throughput": 51234.0}')[1] == {"throughput": 51234.0}
+    assert parse(PYNATIVE)[1]["achieved_flops"] == pytest.approx(12.34e12)
+
+
+@pytest.mark.parametrize("text", [f"step:[ {'9' * 5000}/ 10], loss: 1.0", f'{{"step": {"9" * 50}, "loss": 1}}'])
+def test_steps_beyond_all_counting_are_none(text):
+    assert not isinstance(parse(text), tuple)
+
+
+def test_a_long_word_takes_no_time():
+    began = time.perf_counter()
+    parse("step:[ 1/ 10], " + "w" * 60_000 + " loss: 1.0")
+    assert time.perf_counter() - began < 5

@@ -55,4 +55,5 @@ def test_a_run_of_others_keeps_its_steps(tmp_path):
     run = make_run(curves={"loss": [2.0, 1.0]})
     run.steps = {"loss": [10, 20]}
     (tmp_path / "run.json").write_text(run.model_dump_json())
-    assert read(tmp_path).curves == {"loss": {10: 2.0, 20: 1.0}}
+    found = read(tmp_path).curves
+    assert found == {"loss": {10: 2.0, 20: 1.0}, "step_time": {1: 1.0, 2: 1.0, 3: 1.0}}
