@@ -12,6 +12,7 @@ MindSpore spreads operators over CPU's cores, which hides what the many cost."""
 
 
 @hardware("cpu", "gpu", "ascend")
+@pytest.mark.nightly
 def test_graph_kernels_call_fewer_operators(trainer, gate):
     """Feature: graph-kernel fusion on against off: numbers, operators of a step, compile time.
 

@@ -104,6 +104,7 @@ def test_four_ranks_train_what_one_process_does(trainer, gate, layout):
 
 @hardware("cpu", "gpu", "ascend")
 @cards(4)
+@pytest.mark.nightly
 def test_drawn_layouts_train_what_one_process_does(trainer):
     """Feature: layouts and model shapes that nobody chose.
 
