@@ -23,7 +23,9 @@ def anonymous(text: str, root: Path) -> str:
         if len(folder) > 1:
             text = re.sub(rf"(?<![\w.~-]){re.escape(folder)}(?![\w-])", placeholder, text)
     with suppress(OSError):
-        text = re.sub(rf"(?<![\w.-]){re.escape(socket.gethostname())}(?![\w-])", "<host>", text)
+        host = socket.gethostname()
+        for name in (host, host.partition(".")[0]):
+            text = re.sub(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", "<host>", text)
     with suppress(OSError, KeyError):
         text = re.sub(rf"(?<=[/-]){re.escape(getpass.getuser())}(?=[/-]|$)", "<user>", text)
     return text

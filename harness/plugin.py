@@ -137,9 +137,11 @@ def pytest_configure_node(node: Any) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuses an unwritable results folder before anything is trained."""
-    if config.option.collectonly or not any(_trains(item) and not _missing(item) for item in items):
+    if config.option.collectonly:
         return
     try:
+        if not any(_trains(item) and not _missing(item) for item in items):
+            return
         config.stash[SESSION].prepare()
     except HarnessError as error:
         # An xdist worker that ends here would take the reason with it: there, each test's trainer gives it.

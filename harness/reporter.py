@@ -137,8 +137,9 @@ class Reporter:
         try:
             problem = write_page(folder / FILE, self.results, folder, self.history, self.baselines, self.session.root)
             self.page = os.path.relpath(folder.parent.parent / LATEST / FILE, self.session.root)
-        except HarnessError as error:
-            problem = f"{FILE} was not written: {error}"
+        except Exception as error:
+            told = error if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
+            problem = f"{FILE} was not written: {told}"
         if problem:
             self.notes.append(problem)
 

@@ -91,6 +91,10 @@ def train(
     if placement.binding == "core":
         environment[CORES] = ";".join(",".join(map(str, own)) for own in plan(scenario.layout, numa_nodes()))
     is_queued = placement.launcher == "slurm"
+    if is_queued:
+        # Inside an allocation srun would make a step of that, not a job with a name of its own.
+        for name in ("SLURM_JOB_ID", "SLURM_JOBID"):
+            environment.pop(name, None)
     if not is_queued:
         Machine.here(hardware).write(folder)
     with _launcher(placement, ranks, hardware, folder, program) as command:

@@ -6,6 +6,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from os import killpg
 from pathlib import Path
 from typing import BinaryIO
@@ -27,7 +28,7 @@ REQUEST = "request.json"
 
 
 def start(
-    command: list[str], folder: Path, environment: Mapping[str, str], output: BinaryIO
+    command: list[str], folder: Path, environment: Mapping[str, str], output: BinaryIO, ending: int = signal.SIGKILL
 ) -> "subprocess.Popen[bytes]":
     """Starts a process in a session of its own, which the system ends with this one.
 
@@ -36,6 +37,7 @@ def start(
         folder: that it works in.
         environment: of it.
         output: takes what it prints.
+        ending: signal by which the system ends it.
     """
     return subprocess.Popen(
         command,
@@ -45,7 +47,7 @@ def start(
         stdout=output,
         stderr=subprocess.STDOUT,
         start_new_session=True,
-        preexec_fn=end_with_parent,
+        preexec_fn=partial(end_with_parent, ending),
     )
 
 

@@ -34,7 +34,7 @@ def main(folder: Path, ranks: int, hardware: str, program: list[str]) -> int:
     os.environ.pop(SESSION, None)
     if node == 0:
         Machine.here(hardware).write(folder)
-        write(folder / MASTER, f"{_address()}:{_free_port()}")
+        write(folder / MASTER, f"{_address(nodes)}:{_free_port()}")
         write(folder / STARTED, os.environ["SLURM_JOB_ID"])
     address, _, port = _master(folder).rpartition(":")
     own = ranks // nodes
@@ -80,14 +80,28 @@ def _watched(command: list[str], exits: list[Path]) -> int:
     return process.returncode
 
 
-def _address() -> str:
-    """Of this node, as the others reach it."""
+def _address(nodes: int) -> str:
+    """Of this node, as the others reach it.
+
+    Args:
+        nodes: of the job; where it has others, an address that only this node knows is none.
+    """
     name = os.environ["SLURMD_NODENAME"]
-    shown = subprocess.run(
-        ["scontrol", "show", "node", name, "--oneliner"], capture_output=True, text=True, check=False, timeout=60
-    ).stdout
-    found = next((word.partition("=")[2] for word in shown.split() if word.startswith("NodeAddr=")), name)
-    return socket.gethostbyname(found)
+    words = _scontrol("node", name, "--oneliner").split()
+    found = socket.gethostbyname(next((w.partition("=")[2] for w in words if w.startswith("NodeAddr=")), name))
+    if nodes > 1 and found.startswith("127."):
+        # Many systems resolve their own name to themselves alone: ask which address leads to another node.
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((_scontrol("hostnames", os.environ["SLURM_JOB_NODELIST"]).split()[-1], 9))
+            found = str(probe.getsockname()[0])
+    if nodes > 1 and found.startswith("127."):
+        sys.exit(f"node {name} knows itself as {found} only, where no other node reaches it; give it a NodeAddr")
+    return found
+
+
+def _scontrol(*what: str) -> str:
+    command = ["scontrol", "show", *what]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60).stdout
 
 
 def _free_port() -> int:

@@ -30,9 +30,13 @@ GRACE_SECONDS = 2.0
 _LIBC = ctypes.CDLL(None)
 
 
-def end_with_parent() -> None:
-    """Asks Linux to kill this process when the one that started it is gone."""
-    _LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+def end_with_parent(ending: int = signal.SIGKILL) -> None:
+    """Asks Linux to end this process when the one that started it is gone.
+
+    Args:
+        ending: signal; srun wants one that it can hear, to take its job out of the queue.
+    """
+    _LIBC.prctl(PR_SET_PDEATHSIG, ending)
 
 
 def main(folder: Path, program: list[str]) -> int:

@@ -1,7 +1,8 @@
 """Ranks on the nodes that Slurm gives: srun starts one msrun on each."""
 
-import getpass
+import os
 import subprocess
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,6 +11,12 @@ from pathlib import Path
 from harness.devices import Devices
 from harness.errors import LaunchError
 from harness.launch.request import STARTED
+
+USABLE = "idle,alloc,mix,comp"
+"""States of nodes that jobs may get."""
+
+_CPUS = {"SRUN_CPUS_PER_TASK", "SLURM_CPUS_PER_TASK"}
+"""Variables that say how many cores a node's ranks get; one each otherwise."""
 
 SECONDS = 60.0
 """Longest time that a question to Slurm may take."""
@@ -41,6 +48,7 @@ def command(ranks: int, nodes: int, hardware: str, folder: Path, program: list[s
             "--kill-on-bad-exit=1",
             "--export=ALL",
             f"--chdir={folder}",
+            *([] if _CPUS.intersection(os.environ) else [f"--cpus-per-task={ranks // nodes}"]),
             program[0],
             "-m",
             "harness.launch.node",
@@ -50,20 +58,37 @@ def command(ranks: int, nodes: int, hardware: str, folder: Path, program: list[s
             *program,
         ]
     finally:
-        # srun that was killed outright leaves its job behind.
-        _ask("scancel", f"--name={name}", f"--user={getpass.getuser()}")
+        _cancel(name, folder)
+
+
+def _cancel(name: str, folder: Path) -> None:
+    """Ends a job, if it still is one: srun that was killed outright leaves it behind.
+
+    Where Slurm can't be reached for long, that is written down; what became of the run counts for more.
+    """
+    for pause in (1.0, 3.0, 0.0):
+        try:
+            _ask("scancel", f"--name={name}")
+            return
+        except LaunchError as error:
+            problem = str(error)
+            time.sleep(pause)
+    with (folder / "launcher.log").open("a", encoding="utf-8") as log:
+        log.write(f"job {name} may go on, see squeue: {problem}\n")
 
 
 def find(ranks_per_node: int) -> Devices:
-    """How many ranks fit at once onto the cluster's nodes, busy or not.
+    """How many ranks fit at once onto the cluster's usable nodes, busy or not.
 
     Args:
         ranks_per_node: on each.
+
+    Raises:
+        LaunchError: Slurm is not there, or does not answer.
     """
-    try:
-        listed = _ask("sinfo", "--noheader", "--responding", "--Node", "--format=%N")
-    except LaunchError as error:
-        return Devices(0, str(error))
+    partition = os.environ.get("SLURM_PARTITION")
+    own = [f"--partition={partition}"] if partition else []
+    listed = _ask("sinfo", "--noheader", "--responding", f"--states={USABLE}", "--Node", "--format=%N", *own)
     nodes = len(set(listed.split()))
     return Devices(nodes * ranks_per_node, f"{nodes} nodes of {ranks_per_node} ranks each by sinfo")
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import time
@@ -26,6 +27,8 @@ NODE_SECONDS = 10.0
 """How long the nodes of a cluster, of which one failed, are given to end."""
 
 LOG_LINES = 30
+_NODE = re.compile(r"(?<=srun: error: )\S+(?=: )")
+"""A node's name, as srun tells it."""
 
 Progress = Callable[[int, float], None]
 """Called with the last step's number and loss."""
@@ -67,7 +70,9 @@ def supervise(job: Job, progress: Progress | None = None) -> None:
         RankFailure: a rank exited with an error, was killed, ended without a report, or the deadline passed.
     """
     with (job.folder / "launcher.log").open("wb") as log, _startable(job.command[0]):
-        launcher = start(job.command, job.place or job.folder, {**job.environment, SESSION: str(os.getpid())}, log)
+        ending = signal.SIGTERM if job.queued else signal.SIGKILL
+        environment = {**job.environment, SESSION: str(os.getpid())}
+        launcher = start(job.command, job.place or job.folder, environment, log, ending)
     try:
         _watch(job, launcher, progress)
     finally:
@@ -166,16 +171,16 @@ def _failure(job: Job, what: str, guilty: int, hung: subprocess.Popen[bytes] | N
     lines = next((found for found in logs if found), [])
     ended = "; ".join([*(f"rank {rank} {text}" for rank, text in enumerate(said)), *_nodes(job.folder)])
     step = _last_step(job.folder)
-    body = "\n".join(f"  | {line}" for line in lines)
+    body = "\n".join(f"  | {_NODE.sub('<node>', line)}" for line in lines)
     return RankFailure(f"{what}: {ended}; {step}\nrank {guilty} wrote last:\n{body}", timed_out=hung is not None)
 
 
 def _nodes(folder: Path) -> list[str]:
-    """How each node of a cluster that has ended did so."""
+    """How each node of a cluster that has ended did so; its name stays in its file."""
     found = []
     for path in sorted(folder.glob("node-*.exit")):
-        status, _, name = path.read_text().partition(" ")
-        found.append(f"node {path.stem.removeprefix('node-')} ({name}) {_describe(int(status))}")
+        status = int(path.read_text().partition(" ")[0])
+        found.append(f"node {path.stem.removeprefix('node-')} {_describe(status)}")
     return found
 
 

@@ -1,7 +1,9 @@
 """Ranks under a real Slurm of one node."""
 
+import os
 import re
 import subprocess
+import sys
 import threading
 import time
 
@@ -13,7 +15,7 @@ from harness.faults import Fault
 from harness.launch import slurm, train
 from harness.launch.code import Code
 from harness.launch.placement import Placement
-from tests.processes import module
+from tests.processes import ROOT, module
 
 SMALL = Scenario(model="nano", steps=4, batch=4, sequence=16, eval_sequences=8)
 TWO = SMALL.replace(layout=Layout(dp=2))
@@ -43,7 +45,7 @@ def test_a_rank_that_dies_is_told_with_its_node_and_its_last_lines(cluster, tmp_
     with pytest.raises(LaunchError) as failure:
         run(tmp_path, TWO, fault=Fault("kill_step", 2.0))
     assert "rank 1 was killed by SIGKILL" in str(failure.value)
-    assert re.search(r"node 0 \(\S+\) exited with [1-9]", str(failure.value))
+    assert re.search(r"node 0 exited with [1-9]", str(failure.value))
     assert gone()
 
 
@@ -118,8 +120,38 @@ def test_more_nodes_than_there_are_is_slurms_own_refusal(cluster, tmp_path):
 
 def test_without_slurm_it_says_so(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert slurm.find(4).count == 0
-    assert slurm.find(4).reason == "--launcher slurm: sinfo is not installed here"
+    with pytest.raises(LaunchError, match="--launcher slurm: sinfo is not installed here"):
+        slurm.find(4)
+    (tmp_path / "test_suite.py").write_text(SUITE)
+    found = module(tmp_path, "pytest", "-p", "no:cacheprovider", "--launcher", "slurm")
+    assert found.returncode == 4
+    assert "sinfo is not installed here" in found.stderr
+
+
+def test_a_slurm_that_can_not_cancel_costs_no_run(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with slurm.command(1, 1, "cpu", tmp_path, ["/bin/true"]) as command:
+        assert "--cpus-per-task=1" in command
+    assert "may go on, see squeue" in (tmp_path / "launcher.log").read_text()
+
+
+def test_a_queued_job_ends_with_its_session_however_that_ends(cluster, tmp_path):
+    blocker = subprocess.Popen(["srun", "--ntasks=1", "--exclusive", "sleep", "60"], stderr=subprocess.DEVNULL)
+    while not any("RUNNING" in line for line in queued()):
+        time.sleep(0.1)
+    try:
+        (tmp_path / "test_suite.py").write_text(SUITE)
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "alone", "--launcher", "slurm"]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        session = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL)
+        while not any("PENDING" in line for line in queued()):
+            time.sleep(0.1)
+        session.kill()
+        session.wait()
+        assert gone()
+    finally:
+        blocker.terminate()
+        blocker.wait()
 
 
 @pytest.mark.parametrize(

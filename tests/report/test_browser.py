@@ -88,10 +88,10 @@ def test_it_opens_and_draws_curve_memory_and_trend(opened):
 
 
 def test_a_trend_marks_changes_and_approvals(opened):
-    texts = drawn(opened).locator(".plot").last.evaluate("plot => plot.layout.annotations.map(a => [a.x, a.text])")
-    assert [at for at, _ in texts] == [8.5, 2.5]
-    assert texts[0][1] == "change ccccccc"
-    assert texts[1][1].startswith("approved: &lt;img")
+    test = drawn(opened)
+    marks = test.locator(".plot").last.evaluate("plot => plot.layout.annotations.map(a => [a.x, a.text])")
+    assert marks == [[8.5, "C1"], [2.5, "A2"]]
+    assert test.locator("figure small").last.inner_text().startswith("C1 level changed at ccccccc · A2 approved: <img")
 
 
 def test_markup_of_runs_is_shown_and_never_obeyed(opened):

@@ -102,6 +102,36 @@ def test_a_curve_that_passed_has_no_deviating_step():
     assert drawn["tests"]["suites/test_x.py::test_a[cpu]"]["curves"][0]["step"] is None
 
 
+def test_of_two_labels_of_a_run_the_worse_is_drawn():
+    run = make_run(curves={"loss": [3.0, 2.0]})
+    strict = verdict(step=2, run="k", label="strict", approved=[3.0, 1.0])
+    loose = verdict(Status.PASS, step=2, run="k", label="loose", approved=[3.0, 2.0])
+    drawn = charts(session(result("test_a[cpu]", verdicts=[strict, loose], runs=["k"]), runs={"k": run}), [])
+    (curve,) = drawn["tests"]["suites/test_x.py::test_a[cpu]"]["curves"]
+    assert (curve["status"], curve["approved"]) == ("REGRESSED", [3.0, 1.0])
+
+
+def test_a_log_may_begin_with_step_zero():
+    assert "run.loss @0" in html(session(result("test_a[cpu]", verdicts=[verdict(step=0)])))
+
+
+def test_an_outcome_of_another_plugins_stands_among_what_failed():
+    tests = result("test_a[cpu]", "passed", [verdict(Status.PASS)]), result("test_b[cpu]", "rerun")
+    assert re.findall(r'<details class="test" id="suites/test_x.py::test_(.)', html(session(*tests))) == ["b", "a"]
+
+
+def test_curves_that_nothing_draws_are_not_packed():
+    run = make_run(curves={"loss": [1.0], "tokens_seen": [1.0]})
+    drawn = charts(session(result("test_a[cpu]", "passed", runs=["k"]), runs={"k": run}), [])
+    assert drawn["curves"]["k"].keys() == {"loss"}
+
+
+def test_names_are_as_clean_in_the_data_as_on_the_page():
+    page = html(session(result("test_a[\u202e\x1b-cpu]")))
+    (name,) = json.loads(packed(page, "data"))["tests"]
+    assert f'data-test="{name}"' in page
+
+
 def test_a_label_belongs_to_its_own_run():
     runs = {"a": make_run(curves={"loss": [1.0]}), "b": make_run(curves={"loss": [2.0]})}
     judged = [verdict(run="b", step=1, approved=[1.0])]

@@ -7,6 +7,7 @@ import re
 import secrets
 from collections.abc import Mapping, Sequence
 from importlib import resources
+from typing import Any
 
 from harness.errors import ResultsError
 from harness.history.courses import Course
@@ -43,7 +44,7 @@ def html(results: Results, courses: Sequence[Course] = (), logs: Mapping[str, Se
         style=_asset("page.css"),
         script=_asset("page.js"),
         plotly=_packed(_plotly()),
-        data=_packed(json.dumps(charts(results, courses), separators=(",", ":"), allow_nan=False)),
+        data=_packed(json.dumps(_cleaned(charts(results, courses)), separators=(",", ":"), allow_nan=False)),
         nonce=secrets.token_urlsafe(16),
     )
 
@@ -51,6 +52,15 @@ def html(results: Results, courses: Sequence[Course] = (), logs: Mapping[str, Se
 def _clean(value: object) -> object:
     """A text without what no page may hold, or what would show it in another order than it is written in."""
     return _UNFIT.sub("\ufffd", value) if type(value) is str else value
+
+
+def _cleaned(value: Any) -> Any:
+    """The same with all its texts and names clean."""
+    if isinstance(value, dict):
+        return {_clean(name): _cleaned(each) for name, each in value.items()}
+    if isinstance(value, list) and value and not isinstance(value[0], float):
+        return [_cleaned(each) for each in value]
+    return _clean(value)
 
 
 def _asset(name: str) -> str:

@@ -8,7 +8,7 @@ from harness.gate.verdict import Status, Verdict
 from harness.history.courses import Course
 from harness.metrics.registry import METRICS
 from harness.report.gantt import gantt
-from harness.report.html.view import title
+from harness.report.html.view import labels, title
 from harness.results import Results, TestResult
 from harness.run import Run
 from harness.timeline import steps_of
@@ -33,22 +33,27 @@ def charts(results: Results, courses: Sequence[Course]) -> dict[str, Any]:
     runs = {key: results.runs[key] for key in sorted(used)}
     sessions = sorted({(point.started, point.commit) for course in courses for point in course.points})
     numbers = {session: number for number, session in enumerate(sessions)}
+    tests = {test.nodeid: _test(test, runs) for test in results.tests}
+    drawn = [{c["name"] for test in tests.values() for c in test["curves"] if c["run"] == key} for key in runs]
     trends: dict[str, list[dict[str, Any]]] = {}
     for course in courses:
         if len(course.points) > 1:
             trends.setdefault(course.series.test, []).append(_trend(course, numbers))
     return {
         "sessions": [[started, commit[:10]] for started, commit in sessions],
-        "curves": {key: {name: _plain(values) for name, values in run.curves.items()} for key, run in runs.items()},
+        "curves": {
+            key: {name: _plain(run.curves[name]) for name in sorted(names)}
+            for (key, run), names in zip(runs.items(), drawn, strict=True)
+        },
         "timelines": {key: gantt(run.events, title(run, ())) for key, run in runs.items() if steps_of(run.events)},
-        "tests": {test.nodeid: {**_test(test, runs), "trends": trends.get(test.nodeid, [])} for test in results.tests},
+        "tests": {nodeid: {**test, "trends": trends.get(nodeid, [])} for nodeid, test in tests.items()},
     }
 
 
 def _test(test: TestResult, runs: Mapping[str, Run]) -> dict[str, Any]:
     verdicts = test.last.verdicts
     keys = [key for key in dict.fromkeys(test.last.runs) if key in runs]
-    names = {key: title(runs[key], _labels(verdicts, key)) for key in keys}
+    names = {key: title(runs[key], labels(verdicts, key)) for key in keys}
     return {
         "curves": [curve for key in keys for curve in _curves(key, names[key], runs[key], verdicts)],
         "timelines": [key for key in keys if steps_of(runs[key].events)],
@@ -57,13 +62,11 @@ def _test(test: TestResult, runs: Mapping[str, Run]) -> dict[str, Any]:
     }
 
 
-def _labels(verdicts: Iterable[Verdict], key: str) -> list[str]:
-    return list(dict.fromkeys(verdict.label for verdict in verdicts if verdict.run == key))
-
-
 def _curves(key: str, name: str, run: Run, verdicts: Sequence[Verdict]) -> list[dict[str, Any]]:
     found = []
-    judged = {verdict.metric: verdict for verdict in verdicts if verdict.run == key}
+    # Checked under several labels, a curve is shown as by the one that fared worst.
+    mine = sorted((v for v in verdicts if v.run == key), key=lambda verdict: verdict.rank, reverse=True)
+    judged = {verdict.metric: verdict for verdict in mine}
     for curve in run.curves:
         verdict = judged.get(curve)
         unusual = verdict is not None and verdict.status not in (Status.PASS, Status.NO_BASELINE)

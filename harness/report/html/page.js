@@ -132,26 +132,28 @@ function drawCurve(place, curve, values) {
     traces.push({ ...edge, x: steps, y: curve.approved.map((v, i) => v + half[i]), fill: "tonexty", fillcolor: `${style("--band")}33` });
     traces.push({ x: steps, y: curve.approved, name: "approved", mode: "lines", line: { dash: "dot", color: style("--faint") } });
   }
-  traces.push({ x: curve.steps.length ? curve.steps : all, y: values, name: "now", mode: values.length > 1 ? "lines" : "markers", line: { color: style("--accent") } });
-  if (curve.step) {
+  traces.push({ x: curve.steps.length ? curve.steps : all, y: values, name: "now", mode: values.length > 60 ? "lines" : "lines+markers", marker: { size: 4 }, line: { color: style("--accent") } });
+  if (curve.step !== null && curve.step !== undefined) {
     shapes.push({ type: "line", x0: curve.step, x1: curve.step, y0: 0, y1: 1, yref: "paper", line: { color: style("--bad"), dash: "dash", width: 1 } });
     annotations.push({ x: curve.step, y: 1, yref: "paper", text: `first at ${curve.step}`, showarrow: false, xanchor: "left", font: { color: style("--bad") } });
   }
   draw(figure(place, `${curve.name}${curve.unit ? ` (${curve.unit})` : ""} — ${curve.title}`), traces,
-    { shapes, annotations, xaxis: { title: { text: "step" } } });
+    { shapes, annotations, xaxis: { title: { text: curve.name.endsWith("_curve") ? "evaluation" : "step" } } });
 }
 
 function drawTrend(place, trend, sessions) {
   const runs = trend.values.map((_, i) => i + 1), shapes = [], annotations = [];
   const told = { PASS: "--good", IMPROVED: "--good", XFAIL: "--odd", NO_BASELINE: "--odd", INCONCLUSIVE: "--odd" };
-  const hover = trend.sessions.map((n, i) => `${sessions[n][0]}<br>${plain(sessions[n][1])}<br>${trend.statuses[i]}`);
-  const mark = (at, color, text) => {
+  const hover = trend.sessions.map((n, i) => [...sessions[n], trend.statuses[i]].map(plain).join("<br>"));
+  const marks = [];
+  const mark = (at, color, letter, meaning) => {
+    const text = `${letter}${marks.push([letter, meaning])}`;
     shapes.push({ type: "line", x0: at, x1: at, y0: 0, y1: 1, yref: "paper", line: { color: style(color), width: 1, dash: "dot" } });
     annotations.push({ x: at, y: 1, yref: "paper", yanchor: "bottom", text, showarrow: false, font: { color: style(color), size: 10 } });
   };
   for (const [start, end, center] of trend.segments) {
     shapes.push({ type: "line", x0: start + 0.5, x1: end + 0.5, y0: center, y1: center, line: { color: style("--faint"), width: 2 } });
-    if (start) mark(start + 0.5, "--bad", `change ${plain(sessions[trend.sessions[start]][1].slice(0, 7))}`);
+    if (start) mark(start + 0.5, "--bad", "C", `level changed at ${sessions[trend.sessions[start]][1].slice(0, 7)}`);
   }
   const approvals = new Map();
   for (const [when, reason] of trend.approvals) {
@@ -161,12 +163,16 @@ function drawTrend(place, trend, sessions) {
   }
   for (const [at, reasons] of approvals) {
     const times = reasons.length > 1 ? ` ${reasons.length} times, last` : "";
-    mark(at + 0.5, "--good", `approved${times}: ${plain(reasons.at(-1).slice(0, 30))}`);
+    mark(at + 0.5, "--good", "A", `approved${at ? "" : " before these runs"}${times}: ${reasons.at(-1).slice(0, 60)}`);
   }
   shapes.push({ type: "line", xref: "paper", x0: 0, x1: 1, y0: trend.anchor, y1: trend.anchor, line: { color: style("--band"), width: 1, dash: "dash" } });
   const colorOf = (status) => style(told[status] ?? "--bad");
   const drift = trend.drifted ? ", drifted" : "";
-  draw(figure(place, `${trend.title}${trend.unit ? ` (${trend.unit})` : ""} over ${runs.length} runs${drift}`),
+  const plot = figure(place, `${trend.title}${trend.unit ? ` (${trend.unit})` : ""} over ${runs.length} runs${drift}`);
+  const legend = document.createElement("small");
+  legend.textContent = marks.map(([letter, meaning], i) => `${letter}${i + 1} ${meaning}`).join(" · ");
+  plot.after(legend);
+  draw(plot,
     [{ x: runs, y: trend.values, mode: "markers", marker: { color: trend.statuses.map(colorOf), size: 5 }, text: hover, hovertemplate: "%{y}<br>%{text}<extra></extra>" }],
     { shapes, annotations, showlegend: false, margin: { l: 8, r: 8, t: 24, b: 8 }, xaxis: { title: { text: "run" }, tickformat: "d", range: [0.4, runs.length + 0.6] } });
 }
@@ -199,7 +205,7 @@ async function show(test) {
     drawTest(place, data.tests[place.dataset.test], data);
   } catch (error) {
     place.textContent = `The charts can't be drawn: ${error.message}. A newer browser may help.`;
-    place.className = "told";
+    place.classList.add("told");
   }
 }
 

@@ -36,7 +36,7 @@ class Row:
     def of(cls, verdict: Verdict) -> "Row":
         """The row of a verdict."""
         return cls(
-            name=f"{verdict.label}.{verdict.metric}" + (f" @{verdict.step}" if verdict.step else ""),
+            name=f"{verdict.label}.{verdict.metric}" + (f" @{verdict.step}" if verdict.step is not None else ""),
             baseline=number(verdict.baseline, verdict.unit),
             value=number(verdict.value, verdict.unit),
             change=change(verdict),
@@ -119,7 +119,8 @@ def view(results: Results, logs: Mapping[str, Sequence[str]]) -> Page:
     by_name = {test.nodeid: test for test in tests}
     worse = [(by_name[name], Row.of(verdict)) for name, verdict in results.verdicts if verdict.fails]
     counts = Counter(tag for test in tests for tag in test.tags)
-    order = [*OUTCOMES, *(status.value for status in WORST_FIRST)]
+    known = [*OUTCOMES, *(status.value for status in WORST_FIRST)]
+    order = [*sorted(counts.keys() - set(known)), *known]
     return Page(
         good=results.is_good,
         verdict=outcome(results),
@@ -136,7 +137,8 @@ def view(results: Results, logs: Mapping[str, Sequence[str]]) -> Page:
 
 def _order(test: TestView) -> tuple[int, int, str]:
     worst = WORST_FIRST.index(Status(test.worst.status)) if test.worst else len(WORST_FIRST)
-    return OUTCOMES.index(test.outcome), worst, test.nodeid
+    # Another plugin may know outcomes that we do not: they want a look.
+    return OUTCOMES.index(test.outcome) if test.outcome in OUTCOMES else 0, worst, test.nodeid
 
 
 def _facts(results: Results) -> list[str]:
@@ -164,7 +166,7 @@ def _test(test: TestResult, results: Results, logs: Mapping[str, Sequence[str]])
         message=last.message,
         earlier=[f"{attempt.outcome}: {attempt.message}" for attempt in test.attempts[:-1]],
         runs=[
-            _run(results.runs[key], _labels(verdicts, key), logs.get(key, ()) if test.failed or test.flaky else ())
+            _run(results.runs[key], labels(verdicts, key), logs.get(key, ()) if test.failed or test.flaky else ())
             for key in dict.fromkeys(last.runs)
             if key in results.runs
         ],
@@ -172,16 +174,17 @@ def _test(test: TestResult, results: Results, logs: Mapping[str, Sequence[str]])
     )
 
 
-def _labels(verdicts: Sequence[Verdict], key: str) -> list[str]:
+def labels(verdicts: Sequence[Verdict], key: str) -> list[str]:
+    """Under which a run was checked."""
     return list(dict.fromkeys(verdict.label for verdict in verdicts if verdict.run == key))
 
 
-def title(run: Run, labels: Sequence[str]) -> str:
+def title(run: Run, names: Sequence[str]) -> str:
     """A run's name: its labels, what it trained, and in which layout."""
     what = run.scenario
     layout = {name: size for name, size in what.get("layout", {}).items() if name in ("dp", "tp", "pp") and size != 1}
     parts = [
-        ", ".join(labels),
+        ", ".join(names),
         str(what.get("model") or what.get("name") or " ".join(what.get("command", ()))),
         " × ".join(f"{name} {n}" for name, n in layout.items()),
     ]
@@ -189,10 +192,10 @@ def title(run: Run, labels: Sequence[str]) -> str:
     return " · ".join(part for part in (*parts, f"{steps} steps" if steps else "", run.fault or "") if part)
 
 
-def _run(run: Run, labels: Sequence[str], log: Sequence[str]) -> RunView:
+def _run(run: Run, names: Sequence[str], log: Sequence[str]) -> RunView:
     values = run.environment.model_dump(exclude_none=True)
     return RunView(
-        title=title(run, labels),
+        title=title(run, names),
         scenario=json.dumps(run.scenario, indent=1, ensure_ascii=False),
         environment=", ".join(f"{name} {value}" for name, value in values.items() if value != ""),
         notes=[note for note in (run.oversubscribed, run.straggler, *run.warnings) if note],
