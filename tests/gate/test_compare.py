@@ -271,3 +271,21 @@ def test_a_verdict_carries_what_a_reader_needs():
     assert verdict.status is Status.REGRESSED
     assert not verdict.fails
     assert compare(LOWER, -120.0, -100.0, Policy(0.1)).change == pytest.approx(-0.2)
+
+
+class TestRecordedSteps:
+    """A curve whose values belong to steps of their own."""
+
+    STEPS = (10, 20, 40)
+
+    def test_the_first_deviating_step_is_named_by_its_number(self):
+        verdict = compare(LOSS, [3.0, 9.0, 1.0], [3.0, 2.0, 1.0], Policy(1e-3), self.STEPS)
+        assert verdict.step == 20
+        assert "first at step 20" in verdict.reason
+        assert verdict.steps == [10, 20, 40]
+
+    def test_so_are_the_last_one_and_one_that_is_no_number(self):
+        assert compare(LOSS, [3.0, 2.0, 1.0], [3.0, 2.0, 1.0], Policy(1e-3), self.STEPS).step == 40
+        assert compare(LOSS, [3.0, 2.0, 1.0], None, Policy(1e-3), self.STEPS).step == 40
+        found = compare(LOSS, [3.0, math.nan, 1.0], [3.0, 2.0, 1.0], Policy(1e-3), self.STEPS)
+        assert (found.step, "at step 20" in found.reason) == (20, True)
