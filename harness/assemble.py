@@ -3,10 +3,9 @@
 import itertools
 import math
 import statistics
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from harness.environment import Environment, Host
+from harness.environment import Host
 from harness.errors import DataError, Undefined
 from harness.evaluation import Evaluation
 from harness.metrics.speed import WARMUP_STEPS, steady_step_time, step_flops, throughput
@@ -51,9 +50,9 @@ def assemble(
     first = reports[0]
     seconds = [max(times) for times in zip(*(report.step_seconds for report in reports), strict=True)]
     beginning = min((event.start for report in reports for event in report.events), default=0.0)
-    shared = oversubscribed(scenario, host)
+    shared = oversubscribed(scenario.ranks, host)
     loads = [report.load for report in reports if report.load is not None]
-    values = _Values()
+    values = Values()
     _speed(values, scenario, seconds)
     saved = [max(times) for times in itertools.zip_longest(*(r.checkpoint_seconds for r in reports), fillvalue=0.0)]
     if saved:
@@ -93,15 +92,7 @@ def assemble(
     return Run(
         scenario=scenario.to_dict(),
         hardware=host.hardware,
-        environment=Environment(
-            hardware=host.hardware,
-            architecture=host.architecture,
-            mindspore=first.mindspore,
-            data=first.data,
-            threads=first.threads or None,
-            driver=host.driver,
-            binding=None if host.binding == "none" else host.binding,
-        ),
+        environment=host.environment(first.mindspore, first.data, first.threads or None),
         machine=host.machine,
         fault=fault,
         metrics=values.defined,
@@ -125,9 +116,8 @@ def assemble(
     )
 
 
-def oversubscribed(scenario: Scenario, host: Host) -> str:
+def oversubscribed(ranks: int, host: Host) -> str:
     """Says so where more ranks than cores share the machine; empty otherwise, and where each rank has a device."""
-    ranks = scenario.layout.world_size
     if host.hardware != "cpu" or ranks <= host.cores:
         return ""
     return f"{ranks} ranks share {host.cores} cores: its times say how long they wait for one"
@@ -199,7 +189,7 @@ def whole_weights(reports: list[RankReport]) -> dict[str, Weights]:
     }
 
 
-def _communication(values: "_Values", scenario: Scenario, reports: list[RankReport], shared: str) -> None:
+def _communication(values: "Values", scenario: Scenario, reports: list[RankReport], shared: str) -> None:
     ranks = [report.events for report in reports]
     steps = [within(ranks, step) for step in steps_of(ranks)]
     if not steps:
@@ -215,7 +205,7 @@ def _communication(values: "_Values", scenario: Scenario, reports: list[RankRepo
     values.add("exposed_communication", lambda: max(statistics.median(of_rank) for of_rank in shares))
 
 
-def _pipeline(values: "_Values", scenario: Scenario, reports: list[RankReport], shared: str) -> None:
+def _pipeline(values: "Values", scenario: Scenario, reports: list[RankReport], shared: str) -> None:
     kept = [report.in_flight_memory for report in reports if report.in_flight_memory is not None]
     if kept:
         values.add("in_flight_memory", lambda: max(kept))
@@ -263,21 +253,23 @@ def foreign_share(loads: list[Load]) -> float:
     return min(1.0, max(0.0, foreign / available)) if available > 0 else 0.0
 
 
-class _Values:
+class Values:
     """Scalars as they are computed; one that is undefined keeps its reason."""
 
     def __init__(self) -> None:
+        """Begins with none."""
         self.defined: dict[str, float] = {}
         self.undefined: dict[str, str] = {}
 
-    def add(self, name: str, compute: Any) -> None:
+    def add(self, name: str, compute: Callable[..., float]) -> None:
+        """Computes a scalar."""
         try:
             self.defined[name] = float(compute())
         except Undefined as reason:
             self.undefined[name] = str(reason)
 
 
-def _speed(values: _Values, scenario: Scenario, seconds: list[float]) -> None:
+def _speed(values: Values, scenario: Scenario, seconds: list[float]) -> None:
     values.add("step_time", lambda: steady_step_time(seconds, WARMUP_STEPS))
     values.add("throughput", lambda: throughput(seconds, scenario.tokens_per_step, WARMUP_STEPS))
     values.add("compile_time", lambda: beyond(steady_step_time(seconds, WARMUP_STEPS), seconds))
@@ -288,7 +280,7 @@ def _speed(values: _Values, scenario: Scenario, seconds: list[float]) -> None:
         values.add("achieved_flops", lambda: throughput(seconds, flops, WARMUP_STEPS))
 
 
-def _text(values: _Values, scenario: Scenario, first: RankReport) -> None:
+def _text(values: Values, scenario: Scenario, first: RankReport) -> None:
     evaluation = first.evaluation
     if scenario.eval_sequences and evaluation:
         values.add("validation_perplexity", lambda: evaluation.perplexity)

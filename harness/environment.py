@@ -58,6 +58,24 @@ class Host:
     binding: str = "none"
     """How ranks were bound to cores."""
 
+    def environment(self, mindspore: str, data: str, threads: int | None = None) -> Environment:
+        """What numbers that were found here depend on.
+
+        Args:
+            mindspore: version.
+            data: digest of the corpus.
+            threads: of each rank; None where nobody wrote it down.
+        """
+        return Environment(
+            hardware=self.hardware,
+            architecture=self.architecture,
+            mindspore=mindspore,
+            data=data,
+            threads=threads,
+            driver=self.driver,
+            binding=None if self.binding == "none" else self.binding,
+        )
+
 
 def processor() -> str:
     """The processor's model name, without the machine's."""

@@ -76,11 +76,6 @@ class External:
         content = {name: value for name, value in asdict(self).items() if value != defaults[name]}
         return sha256(dumps({"kind": KIND, **content}, sort_keys=True).encode()).hexdigest()[:16]
 
-    def differences(self, other: "External") -> list[str]:
-        """The fields in which another differs, as ``name: ours → theirs``."""
-        mine, theirs = self.to_dict(), other.to_dict()
-        return [f"{name}: {mine[name]} → {theirs[name]}" for name in mine if mine[name] != theirs[name]]
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
         return {"kind": KIND, **asdict(self), "command": list(self.command)}

@@ -1,12 +1,15 @@
 """A run from what a training of others wrote: curves by step, and its speed where it says so. Pure."""
 
 import math
+import statistics
 from collections.abc import Iterable, Mapping
 
-from harness.environment import Environment, Host
+from harness.assemble import Values, oversubscribed
+from harness.environment import Host
+from harness.errors import Undefined
 from harness.external import External
 from harness.metrics.registry import METRICS
-from harness.metrics.speed import WARMUP_STEPS
+from harness.metrics.speed import WARMUP_STEPS, steady_step_time, throughput
 from harness.readers.log import Reading
 from harness.run import Run
 
@@ -26,44 +29,43 @@ def observed(reading: Reading, external: External, host: Host, mindspore: str) -
     curves = {name: dict(sorted(curve.items())) for name, curve in reading.curves.items()}
     times, rates = curves.pop("step_time", {}), curves.pop("achieved_flops", {})
     known = {name: curve for name, curve in curves.items() if name in METRICS and METRICS[name].curve}
-    metrics: dict[str, float] = {}
-    undefined: dict[str, str] = {}
-    steady = _steady(times, reading.restarts)
-    bad = next((step for step, seconds in times.items() if not 0 <= seconds < math.inf), None)
-    if bad is not None:
-        undefined["step_time"] = f"step {bad} took {times[bad]:g} s, which is no time"
-    elif steady:
-        metrics["step_time"] = sum(steady) / len(steady)
-    if external.tokens_per_step:
-        if metrics.get("step_time"):
-            metrics["throughput"] = external.tokens_per_step / metrics["step_time"]
-        else:
-            undefined["throughput"] = undefined.get("step_time", "no steady step took a time that was told")
+    values = Values()
+    if times:
+        values.add("step_time", lambda: steady_step_time(_timed(times, reading.restarts), 0))
+    tokens = external.tokens_per_step
+    if tokens:
+        values.add("throughput", lambda: throughput(_timed(times, reading.restarts), tokens, 0))
     # Logs give it for one device.
     achieved = _steady(rates, reading.restarts)
     if achieved:
-        metrics["achieved_flops"] = external.ranks * sum(achieved) / len(achieved)
-    shared = external.ranks > host.cores and host.hardware == "cpu" and bool(external.command)
+        values.add("achieved_flops", lambda: external.ranks * statistics.fmean(achieved))
     return Run(
         scenario=external.to_dict(),
         hardware=host.hardware,
-        environment=Environment(
-            hardware=host.hardware,
-            architecture=host.architecture,
-            mindspore=mindspore,
-            data="",
-            driver=host.driver,
-        ),
+        environment=host.environment(mindspore, data=""),
         machine=host.machine,
-        metrics=metrics,
-        undefined=undefined,
+        metrics=values.defined,
+        undefined=values.undefined,
         curves={name: list(curve.values()) for name, curve in known.items()},
         steps={name: list(curve) for name, curve in known.items()},
         step_seconds=list(times.values()),
-        oversubscribed=f"{external.ranks} ranks share {host.cores} cores" if shared else "",
+        # Of a finished one nobody knows how many cores it had.
+        oversubscribed=oversubscribed(external.ranks, host) if external.command else "",
         device_processes=host.device_processes,
         warnings=[*reading.notes(), *_unknown(sorted(curves.keys() - known.keys()))],
     )
+
+
+def _timed(times: Mapping[int, float], restarts: Iterable[int]) -> list[float]:
+    """Seconds of the steady steps.
+
+    Raises:
+        Undefined: a step took a time that is none.
+    """
+    for step, seconds in times.items():
+        if not 0 <= seconds < math.inf:
+            raise Undefined(f"step {step} took {seconds:g} s, which is no time")
+    return _steady(times, restarts)
 
 
 def _steady(curve: Mapping[int, float], restarts: Iterable[int]) -> list[float]:

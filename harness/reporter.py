@@ -12,7 +12,7 @@ import pytest
 from harness import __version__
 from harness.anonymity import anonymous
 from harness.devices import HARDWARE
-from harness.errors import BaselineError, HarnessError, ResultsError
+from harness.errors import BaselineError, ResultsError
 from harness.gate.baseline import baseline_path
 from harness.gate.checks import Gate
 from harness.gate.verdict import Verdict
@@ -101,13 +101,10 @@ class Reporter:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """A session whose results are lost is not a green one; a history that lost them is only told of."""
-        if self.history and not self.session.fault and self.results.verdicts:
-            from harness.history.session import keep
+        if self.results.verdicts and not self.session.fault:
+            from harness.publish import store
 
-            try:
-                keep(self.history, self.session.folder, self.results)
-            except HarnessError as error:
-                self.notes.append(str(error))
+            self.notes += store(self.history, self.session.folder, self.results)
         self._summarize()
         self._show()
         if self.problems and not session.exitstatus:
@@ -130,18 +127,13 @@ class Reporter:
         """Leaves the session's page beside its results."""
         if not self.results.tests or self.problems:
             return
+        from harness.publish import show
         from harness.report.html import FILE
-        from harness.report.html.session import write_page
 
         folder = self.session.folder
-        try:
-            problem = write_page(folder / FILE, self.results, folder, self.history, self.baselines, self.session.root)
+        self.notes += show(self.history, folder, self.results, self.baselines, self.session.root)
+        if (folder / FILE).is_file():
             self.page = os.path.relpath(folder.parent.parent / LATEST / FILE, self.session.root)
-        except Exception as error:
-            told = error if isinstance(error, HarnessError) else f"{type(error).__name__}: {error}"
-            problem = f"{FILE} was not written: {told}"
-        if problem:
-            self.notes.append(problem)
 
     def _test(self, nodeid: str, content: Mapping[str, Any]) -> TestResult:
         for test in self.results.tests:

@@ -5,7 +5,7 @@ import difflib
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -294,8 +294,7 @@ class Scenario:
 
     def differences(self, other: "Scenario") -> list[str]:
         """The fields in which the other scenario differs, as ``name: ours → theirs``."""
-        mine, theirs = self.to_dict(), other.to_dict()
-        return [f"{name}: {mine[name]} → {theirs[name]}" for name in mine if mine[name] != theirs[name]]
+        return differences(self.to_dict(), other.to_dict())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON."""
@@ -329,6 +328,11 @@ class Scenario:
 
 _PARTS: dict[str, Any] = {"layout": Layout, "checkpoints": Checkpoints, "guard": Guard}
 """Fields that have fields of their own."""
+
+
+def differences(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+    """The entries in which theirs differ from mine, which have the same names, as ``name: ours → theirs``."""
+    return [f"{name}: {mine[name]} → {theirs[name]}" for name in mine if mine[name] != theirs[name]]
 
 
 def _without_defaults(content: dict[str, Any], defaults: dict[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,10 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+import psutil
 
 ROOT = Path(__file__).parents[1]
 OURS = ("CI", "PYTEST_XDIST_WORKER", "PYTEST_ADDOPTS", "GITHUB_STEP_SUMMARY")
@@ -26,3 +29,16 @@ def called(*command, cwd, **environment):
 def module(folder, *command):
     """Runs ``python -m …`` on this tree's code in a folder."""
     return called(sys.executable, "-m", *command, cwd=folder, PYTHONPATH=str(ROOT))
+
+
+def ends(process, seconds=20):
+    """Whether a process is gone within some seconds: the system ends a killed one in its own time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            if psutil.Process(process).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.02)
+    return False

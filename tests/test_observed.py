@@ -67,7 +67,7 @@ def test_a_throughput_that_was_asked_for_and_can_not_be_had_is_told():
 def test_a_command_of_more_ranks_than_cores_is_not_gated_by_time():
     host = Host("cpu", "x86_64", "m", cores=2)
     found = observed(Reading(curves={"loss": {1: 1.0}}), External(command=["a"], ranks=4), host, "2.10.0")
-    assert found.oversubscribed == "4 ranks share 2 cores"
+    assert found.oversubscribed.startswith("4 ranks share 2 cores")
 
 
 def test_what_could_not_be_read_is_told():

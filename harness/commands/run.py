@@ -8,28 +8,22 @@ from pathlib import Path
 from harness import __version__, configuration
 from harness.anonymity import anonymous
 from harness.environment import Host
-from harness.errors import HarnessError
 from harness.external import External
 from harness.files import write_atomically
 from harness.gate import baseline
 from harness.gate.checks import Gate
-from harness.gate.verdict import Status
-from harness.history.session import keep, recent
+from harness.gate.verdict import WORST_FIRST, Status
+from harness.history.session import recent
 from harness.observed import observed
 from harness.orphans import LOGS
 from harness.provenance import git, uncommitted
+from harness.publish import show, store
 from harness.readers.place import RUN, read
 from harness.results import Attempt, Results, TestResult
+from harness.run import Run
 
-_STATUSES = (
-    (Status.INVALID, 5),
-    (Status.REGRESSED, 1),
-    (Status.ENVIRONMENT_CHANGED, 1),
-    (Status.XPASS, 1),
-    (Status.NO_BASELINE, 4),
-    (Status.INCONCLUSIVE, 3),
-)
-"""What fails, worst first, and the exit status that says so."""
+_EXIT = {Status.INVALID: 5, Status.NO_BASELINE: 4, Status.INCONCLUSIVE: 3}
+"""Exit status of what fails by it; 1 by anything else."""
 
 
 @dataclass(frozen=True)
@@ -103,31 +97,13 @@ def judge(
     write_atomically(folder / "runs" / run.key / RUN, run.model_dump_json(indent=1))
     baseline.write(folder / "candidates" / path, baseline.BaselineFile(runs=gate.candidates))
     results.write(folder)
-    return results, _tell(results, root, folder, baselines, history)
+    problems = store(history, folder, results, f"log-{_digest(run)}")
+    return results, problems + show(history, folder, results, baselines, root)
 
 
-def _tell(results: Results, root: Path, folder: Path, baselines: Path, history: str | None) -> list[str]:
-    """Stores the values in the history and leaves the page; what fails of that is told and costs nothing else."""
-    from harness.report.html import FILE
-    from harness.report.html.session import write_page
-
-    problems = []
-    try:
-        if history:
-            keep(history, folder, results, f"log-{_digest(results)}")
-    except HarnessError as error:
-        problems.append(str(error))
-    try:
-        problems.append(write_page(folder / FILE, results, folder, history, baselines, root))
-    except HarnessError as error:
-        problems.append(str(error))
-    return [problem for problem in problems if problem]
-
-
-def _digest(results: Results) -> str:
+def _digest(run: Run) -> str:
     """Of what was read, so that a log that is judged again is no further run."""
-    read_again = [(run.curves, run.steps, run.step_seconds, run.scenario) for run in results.runs.values()]
-    return hashlib.sha256(repr(read_again).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr((run.curves, run.steps, run.step_seconds, run.scenario)).encode()).hexdigest()[:16]
 
 
 def exit_status(results: Results) -> int:
@@ -138,4 +114,4 @@ def exit_status(results: Results) -> int:
     failing = {verdict.status for _, verdict in results.verdicts if verdict.fails}
     if {verdict.status for _, verdict in results.verdicts} == {Status.NO_BASELINE}:
         return 4
-    return next((status for name, status in _STATUSES if name in failing), 0)
+    return _EXIT.get(min(failing, key=WORST_FIRST.index), 1) if failing else 0

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from harness.environment import Environment
 from harness.errors import ScenarioError
+from harness.external import External
 from harness.gate.baseline import Record
 from harness.gate.compare import compare
 from harness.gate.policy import Overrides, Policy, find_metric, resolve
@@ -15,6 +16,7 @@ from harness.gate.validity import problem
 from harness.gate.verdict import Status, Verdict
 from harness.metrics.registry import Metric
 from harness.run import Run, described
+from harness.scenario import differences
 
 
 def judge(
@@ -173,8 +175,9 @@ def _with_environment(verdict: Verdict, before: Environment, now: Environment) -
 def _refusal(run: Run, record: Record) -> str:
     try:
         former, now = described(record.scenario), run.description
-        differences = "; ".join(former.differences(now)) if type(former) is type(now) else "one is a training of others"  # type: ignore[arg-type]
+        same_kind = isinstance(former, External) == isinstance(now, External)
+        changed = differences(former.to_dict(), now.to_dict()) if same_kind else ["one is a training of others"]
+        told = "; ".join(changed) or f"hash {record.scenario_hash} → {now.hash}"
     except ScenarioError as error:
-        differences = f"the recorded one is not valid any more: {error}"
-    differences = differences or f"hash {record.scenario_hash} → {run.description.hash}"
-    return f"wrong scenario: the baseline was recorded for another one ({differences}); approve a new baseline"
+        told = f"the recorded one is not valid any more: {error}"
+    return f"wrong scenario: the baseline was recorded for another one ({told}); approve a new baseline"

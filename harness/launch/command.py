@@ -98,9 +98,5 @@ def _output(external: External, folder: Path) -> Path:
 
 
 def _mindspore(python: Path) -> str:
-    if python == Path(sys.executable):
-        from importlib.metadata import version
-
-        return version("mindspore")
     done = subprocess.run([str(python), "-c", _VERSION], capture_output=True, text=True, check=False, timeout=60)
     return done.stdout.strip() or "unknown"

@@ -54,11 +54,10 @@ class OwnStep:
 class OwnEngine(Engine):
     """An engine that knows of the training what a model and its parameters tell."""
 
-    outputs = ("loss", "grad_norm", "learning_rate")  # type: ignore[assignment]
-    """What a step returns, the rate added by the loop."""
+    outputs = ("loss", "grad_norm", "learning_rate")
 
     in_flight_memory = None
-    optimizer_memory = None  # type: ignore[assignment]
+    optimizer_memory = None
 
     def build(self) -> None:
         """Has the user's function make the step."""

@@ -1,11 +1,10 @@
 import os
-import time
 
-import psutil
 import pytest
 
 from harness.launch import child
 from harness.launch.code import Code
+from tests.processes import ends
 
 MODULE = "import os, subprocess, sys, time\n"
 
@@ -38,16 +37,4 @@ def test_a_failure_says_why(tmp_path, text, reason):
 def test_what_takes_too_long_is_ended_with_all_that_it_started(tmp_path):
     text = "print(subprocess.Popen(['sleep', '60']).pid, flush=True); time.sleep(60)"
     assert run(tmp_path, text, deadline=2.0) == "it took more than 2 s"
-    started = int((tmp_path / child.OUTPUT).read_text())
-    end = time.monotonic() + 20
-    while alive(started):
-        assert time.monotonic() < end, "what the process had started lives on"
-        time.sleep(0.02)
-
-
-def alive(process):
-    """Whether it runs: the system ends a killed process in its own time."""
-    try:
-        return psutil.Process(process).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    assert ends(int((tmp_path / child.OUTPUT).read_text()))

@@ -2,15 +2,14 @@
 
 import json
 import sys
-import time
 
-import psutil
 import pytest
 
 from harness import Scenario
 from harness.errors import LaunchError, ScenarioError
 from harness.launch.code import Code
 from harness.launch.command import run_command
+from tests.processes import ends
 
 LOOP = """
 import json, os, sys
@@ -51,11 +50,7 @@ def test_the_deadline_ends_all_that_it_started(tmp_path):
     text += "open('child', 'w').write(str(child.pid)); time.sleep(60)\n"
     with pytest.raises(LaunchError, match="the deadline of 3 s passed"):
         run(tmp_path, text, deadline=3.0)
-    child = int((tmp_path / "child").read_text())
-    end = time.monotonic() + 20
-    while psutil.pid_exists(child) and psutil.Process(child).status() != psutil.STATUS_ZOMBIE:
-        assert time.monotonic() < end, "what the command had started lives on"
-        time.sleep(0.02)
+    assert ends(int((tmp_path / "child").read_text()))
 
 
 @pytest.mark.parametrize(
@@ -88,8 +83,7 @@ print(json.dumps({"step": 1, "loss": 1.0}))
 def test_what_a_command_leaves_running_is_ended_and_told(tmp_path):
     with pytest.raises(LaunchError, match=r"python train.py ended and left 1 processes running, .*msrun: --join=True"):
         run(tmp_path, LEAVES)
-    child = int((tmp_path / "child").read_text())
-    assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+    assert ends(int((tmp_path / "child").read_text()))
 
 
 @pytest.mark.parametrize("name", ["run.sh", "./run.sh", "sub/none.sh"])

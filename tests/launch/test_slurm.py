@@ -56,35 +56,39 @@ def test_the_deadline_cancels_the_job(cluster, tmp_path):
     assert gone()
 
 
-def test_the_clock_stands_still_while_a_job_is_queued(cluster, tmp_path):
-    blocker = subprocess.Popen(["srun", "--ntasks=1", "--exclusive", "sleep", "10"], stderr=subprocess.DEVNULL)
-    while not any("RUNNING" in line for line in queued()):
-        time.sleep(0.1)
-    try:
-        begin = time.monotonic()
-        assert len(run(tmp_path, deadline=9.5).curve("loss")) == 4
-        assert time.monotonic() - begin > 9.5
-    finally:
-        blocker.kill()
-        blocker.wait()
+@pytest.fixture
+def busy(cluster, request):
+    """A cluster that somebody else has for some seconds."""
+    seconds = getattr(request, "param", 60)
+    asked = ["srun", "--ntasks=1", "--exclusive", "sleep", str(seconds)]
+    somebody = subprocess.Popen(asked, stderr=subprocess.DEVNULL)
+    until("RUNNING")
+    yield
+    somebody.terminate()
+    somebody.wait()
 
 
-def test_a_job_that_is_abandoned_in_the_queue_is_cancelled(cluster, tmp_path):
-    blocker = subprocess.Popen(["srun", "--ntasks=1", "--exclusive", "sleep", "60"], stderr=subprocess.DEVNULL)
-    while not any("RUNNING" in line for line in queued()):
+def until(state):
+    """Waits for a job in a state."""
+    end = time.monotonic() + 60
+    while not any(state in line for line in queued()):
+        assert time.monotonic() < end, f"no job is {state}"
         time.sleep(0.1)
-    folder = tmp_path / "run"
-    folder.mkdir()
-    try:
-        with slurm.command(1, 1, "cpu", folder, ["/bin/true"]) as command:
-            waiting = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-            while not any("PENDING" in line for line in queued()):
-                time.sleep(0.1)
-        assert waiting.wait(30) != 0
-        assert not any("harness" in line for line in queued())
-    finally:
-        blocker.terminate()
-        blocker.wait()
+
+
+@pytest.mark.parametrize("busy", [10], indirect=True)
+def test_the_clock_stands_still_while_a_job_is_queued(busy, tmp_path):
+    begin = time.monotonic()
+    assert len(run(tmp_path, deadline=9.5).curve("loss")) == 4
+    assert time.monotonic() - begin > 9.5
+
+
+def test_a_job_that_is_abandoned_in_the_queue_is_cancelled(busy, tmp_path):
+    with slurm.command(1, 1, "cpu", tmp_path, ["/bin/true"]) as command:
+        waiting = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        until("PENDING")
+    assert waiting.wait(30) != 0
+    assert not any("harness" in line for line in queued())
 
 
 def test_several_scenarios_run_at_once(cluster, tmp_path):
@@ -135,23 +139,15 @@ def test_a_slurm_that_can_not_cancel_costs_no_run(monkeypatch, tmp_path):
     assert "may go on, see squeue" in (tmp_path / "launcher.log").read_text()
 
 
-def test_a_queued_job_ends_with_its_session_however_that_ends(cluster, tmp_path):
-    blocker = subprocess.Popen(["srun", "--ntasks=1", "--exclusive", "sleep", "60"], stderr=subprocess.DEVNULL)
-    while not any("RUNNING" in line for line in queued()):
-        time.sleep(0.1)
-    try:
-        (tmp_path / "test_suite.py").write_text(SUITE)
-        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "alone", "--launcher", "slurm"]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        session = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL)
-        while not any("PENDING" in line for line in queued()):
-            time.sleep(0.1)
-        session.kill()
-        session.wait()
-        assert gone()
-    finally:
-        blocker.terminate()
-        blocker.wait()
+def test_a_queued_job_ends_with_its_session_however_that_ends(busy, tmp_path):
+    (tmp_path / "test_suite.py").write_text(SUITE)
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-k", "alone", "--launcher", "slurm"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    session = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL)
+    until("PENDING")
+    session.kill()
+    session.wait()
+    assert gone()
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import hashlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -54,7 +54,8 @@ class Place:
 class Engine:
     """A rank's share of the training of a scenario."""
 
-    outputs = OUTPUTS
+    outputs: Sequence[str] = OUTPUTS
+    """What a step returns, the rate added by the loop."""
 
     def __init__(self, model: nn.Cell, scenario: Scenario, place: Place) -> None:
         """Spreads and cuts the model, and builds the step.
@@ -261,8 +262,8 @@ class Engine:
         return self.step.tokens_seen
 
     @property
-    def optimizer_memory(self) -> float:
-        """MiB of optimizer states that this rank keeps."""
+    def optimizer_memory(self) -> float | None:
+        """MiB of optimizer states that this rank keeps; None where the optimizer is the user's."""
         return float(sum(state.nbytes for state in self.step.update.optimizer.states())) / 2**20
 
     @property
