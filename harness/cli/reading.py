@@ -70,15 +70,12 @@ def run(
 ) -> None:
     """Judge a finished training by its baseline; 1 regressed, 3 inconclusive, 4 no baseline, 5 invalid."""
     from harness.commands.run import Finished, exit_status, judge
-    from harness.devices import HARDWARE
-    from harness.errors import HardwareError
+    from harness.devices import check_hardware
     from harness.history import address
     from harness.report.terminal import failure_text, session_summary
     from harness.results import new_folder
 
-    if hardware not in HARDWARE:
-        raise HardwareError(f"hardware {hardware!r} is unknown; choose one of {', '.join(HARDWARE)}")
-    finished = Finished(place, label, hardware, machine, mindspore, architecture, ranks, tokens)
+    finished = Finished(place, label, check_hardware(hardware), machine, mindspore, architecture, ranks, tokens)
     folder, history = new_folder(LATEST.parent), address(url, LATEST.parent)
     results, problems = judge(finished, Path.cwd(), folder, baselines, history)
     console = Console(highlight=False)

@@ -95,7 +95,7 @@ def train(
         # Inside an allocation srun would make a step of that, not a job with a name of its own.
         for name in ("SLURM_JOB_ID", "SLURM_JOBID"):
             environment.pop(name, None)
-    if not is_queued:
+    else:
         Machine.here(hardware).write(folder)
     with _launcher(placement, ranks, hardware, folder, program) as command:
         queued = folder / STARTED if is_queued else None

@@ -66,7 +66,7 @@ def test_its_baseline_is_no_orphan(approved):
     ("options", "message"),
     [
         (["--label", "../x"], "is not a plain file name"),
-        (["--hardware", "tpu"], "hardware 'tpu' is unknown; choose one of"),
+        (["--hardware", "tpu"], "hardware 'tpu' is unknown; choose from cpu, gpu, ascend"),
         (["--from-log", "nothing"], "nothing can't be read: No such file"),
     ],
 )
