@@ -6,10 +6,10 @@ if TYPE_CHECKING:
     from harness.checkpoints.policy import Checkpoints
     from harness.guard import Guard
     from harness.layout import Layout
-    from harness.marks import cards, hardware
+    from harness.marks import cards, hardware, smoke, untimed
     from harness.scenario import Scenario
 
-__all__ = ["Checkpoints", "Guard", "Layout", "Scenario", "cards", "hardware"]
+__all__ = ["Checkpoints", "Guard", "Layout", "Scenario", "cards", "hardware", "smoke", "untimed"]
 __version__ = "0.1.0"
 
 _HOMES = {
@@ -19,6 +19,8 @@ _HOMES = {
     "Scenario": "scenario",
     "cards": "marks",
     "hardware": "marks",
+    "smoke": "marks",
+    "untimed": "marks",
 }
 
 

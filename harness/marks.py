@@ -36,6 +36,19 @@ def cards(count: int) -> pytest.MarkDecorator:
     return pytest.mark.cards(count)
 
 
+smoke = pytest.mark.smoke
+"""One quick claim of each suite: all of them together say within two minutes whether anything works at all."""
+
+untimed = pytest.mark.untimed
+"""The test looks at no time. Where several workers run a session, its trainings need not have the machine alone."""
+
+
+def is_shared(item: pytest.Item) -> bool:
+    """Whether the trainings of a test may run beside others."""
+    workers: int = getattr(item.config, "workerinput", {}).get("workercount", 1)
+    return item.get_closest_marker("untimed") is not None and workers > 1
+
+
 def hardware_of(item: pytest.Item) -> str:
     """The hardware of an instance that @hardware made; empty for any other test."""
     name = getattr(getattr(item, "callspec", None), "params", {}).get("hardware")

@@ -19,11 +19,12 @@ from harness.gate import baseline
 from harness.gate.checks import Gate, Recent
 from harness.gate.verdict import Verdict
 from harness.history import OFF, VARIABLE, address
-from harness.launch.placement import LAUNCHERS, Placement
+from harness.launch.placement import LAUNCHERS, STARTS, Placement
 from harness.launch.supervise import Progress
-from harness.marks import hardware_of
+from harness.marks import hardware_of, is_shared
 from harness.measure import ShowProgress
 from harness.orphans import OrphanWatch
+from harness.progress import ProgressWatch
 from harness.report.terminal import failure_text, number, session_summary
 from harness.reporter import Reporter, record
 from harness.results import new_folder
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
 
 SESSION = pytest.StashKey[Session]()
 REPORTER = pytest.StashKey[Reporter]()
+PROGRESS = pytest.StashKey[ProgressWatch]()
 GATE = pytest.StashKey[Gate | None]()
 CONFIRMER = pytest.StashKey["Confirmer"]()
 HISTORY = pytest.StashKey[str | None]()
@@ -58,6 +60,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--strict-baselines", action="store_true", help="fail where a baseline's test no longer exists")
     group.addoption("--bind", default="none", metavar="|".join(BINDINGS), help="bind ranks to cores or NUMA nodes")
     group.addoption("--launcher", default="local", metavar="|".join(LAUNCHERS), help="what starts ranks")
+    group.addoption(
+        "--start",
+        default="fork",
+        metavar="|".join(STARTS),
+        help="how ranks start on CPU: forked from a process that has imported MindSpore, or as fresh processes",
+    )
     group.addoption("--ranks-per-node", type=int, default=8, metavar="N", help="most ranks on a node of a cluster")
     group.addoption("--deadline", type=float, default=600.0, metavar="SECONDS", help="longest time of one run")
     group.addoption(
@@ -76,10 +84,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}: runs on {name} (set by @hardware)")
     config.addinivalue_line("markers", "frontend: compiles for devices that are not there (harness audit --setup)")
     config.addinivalue_line("markers", "cards(n): needs n devices, on CPU n processes (set by @cards)")
+    config.addinivalue_line("markers", "smoke: one quick claim of each suite")
+    config.addinivalue_line("markers", "untimed: looks at no time, so its trainings may run beside others")
     try:
         fault = Fault.parse(config.option.plant) if config.option.plant else None
         binding = check_binding(config.option.bind, numa_nodes())
-        placement = Placement(config.option.launcher, binding, config.option.ranks_per_node)
+        placement = Placement(config.option.launcher, binding, config.option.ranks_per_node, config.option.start)
         config.stash[CONFIGURATION] = configuration.read(config.rootpath)
         config.stash[HISTORY] = address(config.option.history, _results(config))
     except HarnessError as error:
@@ -93,6 +103,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.confirm_against is not None:
         config.stash[CONFIRMER] = _confirmer(config, worker is not None)
     if not worker:
+        config.stash[PROGRESS] = ProgressWatch(config, config.stash[HISTORY])
+        config.pluginmanager.register(config.stash[PROGRESS], "harness-progress")
         config.stash[REPORTER] = Reporter(config.stash[SESSION], _baselines(config), config.stash[HISTORY])
 
 
@@ -124,7 +136,8 @@ def _progress(config: pytest.Config) -> ShowProgress:
     capture = config.pluginmanager.getplugin("capturemanager")
 
     def show(scenario: Scenario) -> AbstractContextManager[Progress | None]:
-        return bar(scenario, capture.global_and_fixture_disabled() if capture else nullcontext())
+        left = str(config.stash[PROGRESS].outlook or "")
+        return bar(scenario, left, capture.global_and_fixture_disabled() if capture else nullcontext())
 
     return show
 
@@ -136,7 +149,8 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Refuses an unwritable results folder before anything is trained."""
+    """Puts quick claims first, and refuses an unwritable results folder before anything is trained."""
+    items.sort(key=lambda item: item.get_closest_marker("smoke") is None)
     if config.option.collectonly:
         return
     try:
@@ -190,7 +204,7 @@ def hardware(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def trainer(request: pytest.FixtureRequest, hardware: str) -> Trainer:
     """Runs scenarios as real MindSpore processes."""
-    return Trainer(request.config.stash[SESSION], hardware, request.node.nodeid)
+    return Trainer(request.config.stash[SESSION], hardware, request.node.nodeid, is_shared(request.node))
 
 
 @pytest.fixture
@@ -337,6 +351,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     if reporter.results.verdicts:
         terminal.section("harness")
         width = terminal._tw.fullwidth
-        terminal.write(session_summary(reporter.results, width, terminal.hasmarkup, terminal.verbosity > 0))
+        verbose = config.stash[PROGRESS].verbosity > 0
+        terminal.write(session_summary(reporter.results, width, terminal.hasmarkup, verbose))
     if reporter.page:
         terminal.write_line(f"as a page: {reporter.page}")

@@ -8,7 +8,6 @@ import time
 from pathlib import Path
 from typing import Any, Literal
 
-from filelock import FileLock
 from pydantic import BaseModel, ConfigDict
 
 from harness import corpus
@@ -16,7 +15,7 @@ from harness.errors import DataError, LaunchError
 from harness.launch import check_supported, rank_environment
 from harness.launch.code import Code
 from harness.launch.rank import end_with_parent
-from harness.locks import lock_folder
+from harness.locks import device_lock
 from harness.scenario import Scenario
 
 Dataset = Literal["planned", "TextFileDataset"]
@@ -69,7 +68,6 @@ class Reader:
             log: takes what the process prints.
         """
         self.hardware, self.code, self.log = hardware, code, log
-        self._lock = FileLock(lock_folder() / f"device-{hardware}.lock")
         self._process: subprocess.Popen[bytes] | None = None
         self._answers = -1
 
@@ -102,7 +100,7 @@ class Reader:
         )
         process = self._started()
         assert process.stdin is not None
-        with self._lock:
+        with device_lock(self.hardware):
             try:
                 process.stdin.write(request.model_dump_json().encode() + b"\n")
                 process.stdin.flush()

@@ -14,8 +14,8 @@ from harness.files import write_atomically
 from harness.gate.verdict import Verdict
 from harness.run import Run
 
-SCHEMA = 2
-"""2 added what a curve was compared with."""
+SCHEMA = 3
+"""2 added what a curve was compared with, 3 the phases of a run and whether it trained beside others."""
 FILE = "results.json"
 LATEST = "latest"
 

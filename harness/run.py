@@ -25,6 +25,14 @@ def spacing(steps: int) -> int:
     return max(1, steps // MOST_VALUES)
 
 
+PHASES = ("wait", "start", "join", "build", "compile", "train", "evaluate", "sample", "save", "end")
+"""What a run's time goes into, in this order: waiting for the device; starting a process and importing; joining the
+other ranks; building the model and reading data; compiling, which is what the first step takes longer than a typical
+one; steps but for that, waiting for rows included; held-out evaluations; continuations; checkpoints; and the time from
+the reporting rank's report to the end of all processes."""
+
+SHARED = "the test is marked untimed, so that others could train beside it; without the mark it is timed"
+
 _STRICT = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
 
 
@@ -148,6 +156,9 @@ class RankReport(BaseModel):
     source: str = ""
     """File that the model's class is defined in."""
 
+    phases: dict[str, float] = Field(default_factory=dict)
+    """Seconds by what they were spent on, as ``PHASES``."""
+
 
 class Run(BaseModel):
     """One finished run of a scenario."""
@@ -189,6 +200,9 @@ class Run(BaseModel):
     oversubscribed: str = ""
     """Says so where more ranks than cores shared this machine: its times are then those of waiting for a core."""
 
+    shared: bool = False
+    """Whether other trainings may have run beside it; it has no times then."""
+
     weights: dict[str, Weights] = Field(default_factory=dict)
     """Every parameter after training."""
 
@@ -209,6 +223,9 @@ class Run(BaseModel):
 
     oracle_perplexity: float | None = None
     samples: list[str] = Field(default_factory=list)
+
+    phases: dict[str, float] = Field(default_factory=dict)
+    """Seconds of the reporting rank by what they were spent on, as ``PHASES``; no metric, so never judged."""
 
     def __getitem__(self, name: str) -> float:
         """A scalar.
@@ -254,6 +271,8 @@ class Run(BaseModel):
         Raises:
             Undefined: no steady step was timed.
         """
+        if self.shared:
+            raise Undefined(SHARED)
         if len(self.step_seconds) <= WARMUP_STEPS:
             raise Undefined(
                 f"no steady step was timed: {len(self.step_seconds)} were, of which {WARMUP_STEPS} are warm-up"

@@ -7,7 +7,7 @@ import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from filelock import FileLock
@@ -120,8 +120,9 @@ class Session:
             with FileLock(f"{folder}.lock"):
                 yield
         except OSError as error:
+            where = f" ({error.filename})" if error.filename else ""
             raise ResultsError(
-                f"run {key} can't be written: {error.strerror}; free the disk or use --results"
+                f"run {key} can't be written: {error.strerror}{where}; free the disk or use --results"
             ) from None
 
 
@@ -133,6 +134,9 @@ class Trainer:
     hardware: str
     test: str
     """Node id of the test that it serves."""
+
+    shared: bool = False
+    """Whether its trainings may run beside others; see ``harness.marks.untimed``."""
 
     keys: list[str] = field(default_factory=list)
     """Runs that the test asked for."""
@@ -156,6 +160,7 @@ class Trainer:
         fault: str = "",
         until: int | None = None,
         resume: Path | None = None,
+        start: str = "",
     ) -> Run:
         """Trains a scenario, or returns the session's run of it.
 
@@ -166,6 +171,7 @@ class Trainer:
             fault: ``NAME`` or ``NAME=AMOUNT``, planted into this run instead of the session's.
             until: update after which it is stopped on purpose; its curves end there.
             resume: folder of checkpoints, from whose newest whole one a run of its own goes on.
+            start: how its ranks start, ``fork`` or ``fresh``, instead of as the session's do.
 
         Raises:
             ScenarioError, DataError, CheckpointError: it can't be trained; found before any process is started.
@@ -191,6 +197,11 @@ class Trainer:
                 raise ScenarioError(f"fault {fault!r} has no effect in this run; it would pass for a healthy one")
             planted = None
         key = self._key(scenario, planted, until, resume, fresh)
+        placement = replace(session.placement, start=start) if start else session.placement
+        if placement != session.placement:
+            key += f"-{start}"
+        if self.shared and not isinstance(scenario, External) and session.finished(key) is None:
+            key += "-shared"
         self.keys.append(key)
         folder = session.run_folder(key)
         seconds = deadline or session.deadline
@@ -199,7 +210,7 @@ class Trainer:
             run = session.finished(key)
             if run is None:
                 _raise_known_failure(folder, seconds)
-                run = self._train(scenario, planted, folder, seconds, until, resume)
+                run = self._train(scenario, planted, folder, seconds, placement, until, resume)
         if run.oversubscribed:
             warnings.warn(run.oversubscribed, OversubscribedWarning, stacklevel=2)
         if run.straggler:
@@ -241,6 +252,7 @@ class Trainer:
         fault: Fault | None,
         folder: Path,
         deadline: float,
+        placement: Placement,
         until: int | None,
         resume: Path | None,
     ) -> Run:
@@ -255,9 +267,10 @@ class Trainer:
                 deadline,
                 fault,
                 session.show_progress,
-                session.placement,
+                placement,
                 until=until,
                 resume=resume,
+                shared=self.shared and isinstance(scenario, Scenario),
             )
         except LaunchError as error:
             text = anonymous(f"{error}\nall logs: runs/{folder.name} in this session's results", session.root)

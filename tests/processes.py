@@ -42,3 +42,16 @@ def ends(process, seconds=20):
             return True
         time.sleep(0.02)
     return False
+
+
+def running_in(folder):
+    """Processes that have a folder, or one below it, on their command line or work in it: forked ones have no other."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            words = " ".join(process.cmdline())
+            if process.status() != psutil.STATUS_ZOMBIE and (str(folder) in words or str(folder) in process.cwd()):
+                found.append(process)
+        except (psutil.NoSuchProcess, psutil.ZombieProcess, psutil.AccessDenied):
+            pass
+    return found

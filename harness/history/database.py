@@ -1,6 +1,6 @@
 """Keeps every session's values in a database: SQLite by default, PostgreSQL for a team."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -51,6 +51,25 @@ _points = sa.Table(
     sa.Column("mindspore", sa.String(40), nullable=False),
     sa.Index("harness_points_of_series", "series", "id"),
 )
+_tests = sa.Table(
+    "harness_tests",
+    _metadata,
+    sa.Column("id", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True),
+    sa.Column("session", sa.ForeignKey(_sessions.c.id), nullable=False),
+    sa.Column("test", sa.String(512), nullable=False),
+    sa.Column("seconds", sa.Double, nullable=False),
+    sa.Column("runs", sa.Integer, nullable=False),
+    sa.Index("harness_tests_of_test", "test", "id"),
+)
+
+
+@dataclass(frozen=True)
+class Course:
+    """What a test took."""
+
+    seconds: float
+    runs: int
+    """Trainings that it asked for; another test may have made them."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +141,14 @@ class History:
         """Whether there may be something to read; a server is always asked."""
         return not self.is_sqlite or Path(self.url.database or "").is_file()
 
-    def add(self, name: str, started: str, commit: str, points: Iterable[tuple[Series, Point]]) -> int:
+    def add(
+        self,
+        name: str,
+        started: str,
+        commit: str,
+        points: Iterable[tuple[Series, Point]],
+        tests: Mapping[str, Course] | None = None,
+    ) -> int:
         """Stores a session's values, all or none; a session that is stored already stays as it is.
 
         Args:
@@ -130,6 +156,7 @@ class History:
             started: UTC, ISO 8601.
             commit: what was checked out.
             points: the values.
+            tests: what each test took, by node id.
 
         Returns:
             How many were stored.
@@ -157,6 +184,9 @@ class History:
             ]
             if rows:
                 connection.execute(_points.insert(), rows)
+            taken = [{"session": session, "test": test, **vars(course)} for test, course in (tests or {}).items()]
+            if taken:
+                connection.execute(_tests.insert(), taken)
         return len(rows)
 
     def series(self) -> list[Series]:
@@ -200,6 +230,13 @@ class History:
                 found.setdefault(metric, []).append(value)
         return found
 
+    def courses(self) -> dict[str, Course]:
+        """What each test took when it was last run, by node id."""
+        newest = sa.select(sa.func.max(_tests.c.id)).group_by(_tests.c.test)
+        wanted = sa.select(_tests.c.test, _tests.c.seconds, _tests.c.runs).where(_tests.c.id.in_(newest))
+        with self._begin("nothing was read") as connection:
+            return {test: Course(seconds, runs) for test, seconds, runs in connection.execute(wanted)}
+
     def first(self, series: Series, scenario: str, statuses: Iterable[str], count: int) -> list[float]:
         """The first values of a series that had one of some verdicts, oldest first."""
         wanted = (
@@ -217,7 +254,9 @@ class History:
         """Made where they are missing; of a schema that we know."""
         if self.is_sqlite:
             Path(self.url.database or "").parent.mkdir(parents=True, exist_ok=True)
-        if not sa.inspect(self._engine).has_table(_schema.name):
+        # The tables of an older version lack the last one.
+        found = sa.inspect(self._engine)
+        if not found.has_table(_schema.name) or not found.has_table(_tests.name):
             with self._connect(write=True) as connection:
                 _metadata.create_all(connection)
                 if connection.scalar(sa.select(_schema.c.version)) is None:

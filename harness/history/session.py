@@ -7,7 +7,7 @@ from pathlib import Path
 from harness.errors import HistoryError
 from harness.gate import baseline
 from harness.gate.baseline import Record
-from harness.history.database import History, Point, Series
+from harness.history.database import Course, History, Point, Series
 from harness.results import Results
 from harness.run import Run
 
@@ -36,7 +36,19 @@ def keep(url: str, folder: Path, results: Results, name: str = "") -> None:
                     status = statuses[label, metric]
                     points.append((series, Point(value, status, record.scenario_hash, record.environment.mindspore)))
     if points:
-        History(url).add(name or folder.name, results.started, results.commit, points)
+        tests = {
+            test.nodeid: Course(test.last.seconds, len(test.last.runs)) for test in results.tests if test.last.runs
+        }
+        History(url).add(name or folder.name, results.started, results.commit, points, tests)
+
+
+def courses(url: str) -> dict[str, Course]:
+    """What each test took when it was last run; nothing where the history can't be read."""
+    try:
+        history = _open(url)
+        return history.courses() if history.exists else {}
+    except HistoryError:
+        return {}
 
 
 def _values(record: Record) -> dict[tuple[str, str], float]:

@@ -2,7 +2,8 @@
 
 import os
 import re
-from contextlib import AbstractContextManager, suppress
+import time
+from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -15,17 +16,22 @@ from harness.corpus import Corpus
 from harness.errors import CheckpointError, LaunchError, ResultsError, ScenarioError
 from harness.faults import Fault
 from harness.files import tail
-from harness.launch import local, msrun, slurm, spikes
+from harness.launch import fork, local, msrun, slurm, spikes
 from harness.launch.code import Code
+from harness.launch.fork import Forking
 from harness.launch.machine import Machine
 from harness.launch.placement import HERE, Placement
 from harness.launch.rank import CORES
-from harness.launch.request import STARTED, Request, clear, report_file
+from harness.launch.request import REQUESTED, STARTED, Request, clear, report_file
+from harness.launch.servers import OF_A_RUN
 from harness.launch.supervise import Job, Progress, RankFailure, supervise
 from harness.models import sizes_of
 from harness.run import RankReport, Run
 from harness.scenario import Scenario
 from harness.topology import numa_nodes, plan
+
+TRAINER = "harness.trainer"
+"""Module that a rank runs."""
 
 _PEAK = re.compile(r"actual peak used mem:(\d+)M")
 
@@ -86,8 +92,7 @@ def train(
         until=until,
         resume=step,
     ).write(folder)
-    program = [str(code.python), "-m", "harness.trainer", str(folder)]
-    environment = rank_environment(ranks, code)
+    environment = rank_environment(ranks, code) | {REQUESTED: f"{time.time():.3f}"}
     if placement.binding == "core":
         environment[CORES] = ";".join(",".join(map(str, own)) for own in plan(scenario.layout, numa_nodes()))
     is_queued = placement.launcher == "slurm"
@@ -97,7 +102,15 @@ def train(
             environment.pop(name, None)
     else:
         Machine.here(hardware).write(folder)
-    with _launcher(placement, ranks, hardware, folder, program) as command:
+    with ExitStack() as stack:
+        command: list[str] | Forking | None = None
+        if placement.forks(hardware, code.python):
+            try:
+                command = stack.enter_context(fork.command(ranks, folder, TRAINER, [str(folder)], code, environment))
+            except LaunchError as error:
+                problems.append(f"ranks were started as fresh processes: {error}")
+        if command is None:
+            command = stack.enter_context(_fresh(placement, ranks, hardware, folder, code))
         queued = folder / STARTED if is_queued else None
         try:
             supervise(Job(command, ranks, folder, environment, deadline, queued=queued), progress)
@@ -113,16 +126,23 @@ def train(
         if report.source and not code.may_run(Path(report.source)):
             name = Path(report.source).name
             raise LaunchError(f"{name} was run from the working tree, not from the checkout; install nothing over it")
+    reporting = scenario.reporting_rank
+    end = max(0.0, time.time() - report_file(folder, reporting).stat().st_mtime)
     host = Machine.read(folder).host(hardware, reports[0].device, placement.binding)
     run = assemble(scenario, host, reports, str(fault) if fault else None)
     return run.model_copy(
-        update={"resumed_from": step, "warnings": [*problems, *run.warnings, *spikes.explain(folder)]}
+        update={
+            "resumed_from": step,
+            "warnings": [*problems, *run.warnings, *spikes.explain(folder)],
+            "phases": {**reports[reporting].phases, "end": end},
+        }
     )
 
 
-def _launcher(
-    placement: Placement, ranks: int, hardware: str, folder: Path, program: list[str]
+def _fresh(
+    placement: Placement, ranks: int, hardware: str, folder: Path, code: Code
 ) -> AbstractContextManager[list[str]]:
+    program = [str(code.python), "-m", TRAINER, str(folder)]
     if placement.launcher == "slurm":
         return slurm.command(ranks, placement.nodes(ranks), hardware, folder, program)
     if ranks == 1:
@@ -196,7 +216,7 @@ def rank_environment(ranks: int, code: Code) -> dict[str, str]:
     if code.import_paths:
         paths = [*code.import_paths, *filter(None, [environment.get("PYTHONPATH")])]
         environment["PYTHONPATH"] = os.pathsep.join(paths)
-    for name in ("RANK_ID", "RANK_SIZE", "MS_ROLE", "MS_WORKER_NUM", "MS_COMPILER_CACHE_ENABLE"):
+    for name in ("MS_COMPILER_CACHE_ENABLE", *OF_A_RUN):
         environment.pop(name, None)
     return environment
 

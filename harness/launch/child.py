@@ -4,21 +4,22 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
 from os import killpg
 from pathlib import Path
 from typing import BinaryIO
 
-from filelock import FileLock
+import psutil
 from pydantic import BaseModel
 
 from harness.errors import TaskError
 from harness.files import tail, write_atomically
 from harness.launch.code import Code
 from harness.launch.rank import end_with_parent
-from harness.locks import lock_folder
+from harness.locks import device_lock
 
 OUTPUT = "output"
 """File, in the folder, of what the process printed."""
@@ -28,7 +29,12 @@ REQUEST = "request.json"
 
 
 def start(
-    command: list[str], folder: Path, environment: Mapping[str, str], output: BinaryIO, ending: int = signal.SIGKILL
+    command: list[str],
+    folder: Path,
+    environment: Mapping[str, str],
+    output: BinaryIO | int,
+    ending: int = signal.SIGKILL,
+    inherited: Sequence[int] = (),
 ) -> "subprocess.Popen[bytes]":
     """Starts a process in a session of its own, which the system ends with this one.
 
@@ -38,6 +44,7 @@ def start(
         environment: of it.
         output: takes what it prints.
         ending: signal by which the system ends it.
+        inherited: file descriptors that it keeps.
     """
     return subprocess.Popen(
         command,
@@ -48,7 +55,26 @@ def start(
         stderr=subprocess.STDOUT,
         start_new_session=True,
         preexec_fn=partial(end_with_parent, ending),
+        pass_fds=inherited,
     )
+
+
+def alive(process: int) -> bool:
+    """Whether a process runs; one that has ended does not, whether or not its parent knows."""
+    try:
+        return bool(psutil.Process(process).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def wait_for_end(processes: Sequence[int], seconds: float) -> bool:
+    """Whether all of some processes, of whatever parent, have ended within so many seconds."""
+    end = time.monotonic() + seconds
+    while any(alive(process) for process in processes):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.02)
+    return True
 
 
 @contextmanager
@@ -70,7 +96,7 @@ def asked(
     work = Path(tempfile.mkdtemp(prefix="harness-asked-"))
     try:
         write_atomically(work / REQUEST, request.model_dump_json())
-        with FileLock(lock_folder() / f"device-{device}.lock") if device else nullcontext():
+        with device_lock(device) if device else nullcontext():
             failure = run(module, work, code, environment)
         if failure:
             raise TaskError(failure)

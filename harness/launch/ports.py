@@ -2,8 +2,10 @@
 
 import os
 import socket
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from filelock import FileLock, Timeout
 
@@ -12,6 +14,10 @@ from harness.locks import lock_folder
 
 # Below the range from which Linux gives ports to outgoing connections, so that none is taken between test and use.
 FIRST, LAST = 18_000, 28_000
+
+_TABLES = Path("/proc/net/tcp"), Path("/proc/net/tcp6")
+_LISTENS = "0A"
+"""State of a socket, in Linux's tables."""
 
 
 @contextmanager
@@ -42,3 +48,23 @@ def _is_free(port: int) -> bool:
         except OSError:
             return False
     return True
+
+
+def wait_for_listener(port: int, seconds: float) -> bool:
+    """Whether a process listens on a port of this machine within so many seconds; nothing is sent to it."""
+    end = time.monotonic() + seconds
+    while not _is_listened_to(port):
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def _is_listened_to(port: int) -> bool:
+    for table in _TABLES:
+        with suppress(OSError):
+            for line in table.read_text().splitlines()[1:]:
+                local, state = line.split()[1], line.split()[3]
+                if state == _LISTENS and int(local.rpartition(":")[2], 16) == port:
+                    return True
+    return False

@@ -7,11 +7,11 @@ launcher, not the harness, is its parent: its exit status would be lost otherwis
 import ctypes
 import os
 import signal
-import subprocess
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 SESSION = "HARNESS_SESSION"
 """Environment variable with the process id of the session that watches; absent on other machines."""
@@ -27,6 +27,9 @@ PR_SET_CHILD_SUBREAPER = 36
 GRACE_SECONDS = 2.0
 """How long what a rank left behind may take to end by itself."""
 
+CANNOT_START = 127
+"""Exit status of a rank whose program can't be executed, as a shell's."""
+
 _LIBC = ctypes.CDLL(None)
 
 
@@ -40,15 +43,34 @@ def end_with_parent(ending: int = signal.SIGKILL) -> None:
 
 
 def main(folder: Path, program: list[str]) -> int:
-    """Runs one rank to its end.
+    """Runs a program as one rank, to its end.
+
+    Args:
+        folder: of the run.
+        program: command line of the rank.
+
+    Returns:
+        Exit status, as a shell counts.
+    """
+    end_with_parent()
+    status = guard(folder)
+    if status is None:
+        _execute(program)
+    return status if status >= 0 else 128 - status
+
+
+def guard(folder: Path) -> int | None:
+    """Forks the rank and stays with it to its end.
 
     Args:
         folder: of the run; takes the log, this process's id and group, and the rank's exit status.
-        program: command line of the rank.
+
+    Returns:
+        None in the rank's own process, which writes into the log and ends with this one; in this process, when the rank
+        has ended, how: its exit status, negative for a signal.
     """
     scheduler = os.environ.get("MS_ROLE") == "MS_SCHED"
     name = "scheduler" if scheduler else f"rank-{os.environ.get('RANK_ID', '0')}"
-    end_with_parent()
     if not is_watched():
         return 1
     if os.environ.get(CORES) and not scheduler:
@@ -60,20 +82,33 @@ def main(folder: Path, program: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: None)
     # What the rank starts and leaves behind, in whatever session, becomes this process's child, and is ended here.
     _LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
-    with (folder / f"{name}.log").open("wb") as log:
-        child = subprocess.Popen(
-            program,
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=subprocess.STDOUT,
-            preexec_fn=end_with_parent,
-        )
-    status = child.wait()
+    with (folder / f"{name}.log").open("wb") as log, Path(os.devnull).open("rb") as nothing:
+        guarding = os.getpid()
+        child = os.fork()
+        if not child:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
+            end_with_parent()
+            if os.getppid() != guarding:
+                os.kill(os.getpid(), signal.SIGKILL)
+            for number, file in enumerate((nothing, log, log)):
+                os.dup2(file.fileno(), number)
+            return None
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     left = end_children()
     if left:
         write(folder / f"{name}.left", f"{left}")
     write(folder / f"{name}.exit", f"{status}")
-    return status if status >= 0 else 128 - status
+    return status
+
+
+def _execute(program: list[str]) -> NoReturn:
+    for ignored_by_python in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(ignored_by_python, signal.SIG_DFL)
+    try:
+        os.execvp(program[0], program)  # noqa: S606 - what a rank is
+    except OSError as error:
+        print(f"{program[0]} can't be executed: {error.strerror}", file=sys.stderr, flush=True)
+        os._exit(CANNOT_START)
 
 
 def end_children() -> int:

@@ -10,6 +10,9 @@ from harness.files import write_atomically
 
 REQUEST = "request.json"
 PROGRESS = "progress"
+REQUESTED = "HARNESS_REQUESTED"
+"""Environment variable with the time, in seconds since 1970, at which a run was asked for."""
+
 STARTED = "started"
 """Number of a cluster's job, written when its nodes were given."""
 

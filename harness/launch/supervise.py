@@ -6,15 +6,17 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import psutil
 
 from harness.errors import LaunchError
 from harness.files import tail
-from harness.launch.child import start
+from harness.launch.child import alive, start, wait_for_end
+from harness.launch.fork import Forking
 from harness.launch.rank import SESSION
 from harness.launch.request import PROGRESS, report_file
 
@@ -46,7 +48,9 @@ class RankFailure(LaunchError):
 class Job:
     """Ranks to start in a folder of their own."""
 
-    command: list[str]
+    command: list[str] | Forking
+    """What starts them: a launcher's command line, or a fork server."""
+
     ranks: int
     folder: Path
     environment: Mapping[str, str]
@@ -63,16 +67,49 @@ class Job:
     """File whose coming starts the clock of the deadline; None starts it at once."""
 
 
+class Launcher(Protocol):
+    """What started the ranks."""
+
+    @property
+    def pids(self) -> Sequence[int]:
+        """Processes that lead sessions of their own, and from which all that was started descends."""
+
+    def failure(self) -> str:
+        """Why it can't keep the ranks any more; empty while it does."""
+
+    def wait(self, seconds: float) -> None:
+        """Waits for its end, but not longer than this."""
+
+
+class _Started:
+    """A launcher that is a process of its own."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self.process, self.pids = process, [process.pid]
+
+    def failure(self) -> str:
+        status = self.process.poll()
+        return "" if status is None else f"the launcher ended with {status}"
+
+    def wait(self, seconds: float) -> None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(seconds)
+
+
 def supervise(job: Job, progress: Progress | None = None) -> None:
     """Starts the ranks and returns when all have reported.
 
     Raises:
         RankFailure: a rank exited with an error, was killed, ended without a report, or the deadline passed.
     """
-    with (job.folder / "launcher.log").open("wb") as log, _startable(job.command[0]):
-        ending = signal.SIGTERM if job.queued else signal.SIGKILL
-        environment = {**job.environment, SESSION: str(os.getpid())}
-        launcher = start(job.command, job.place or job.folder, environment, log, ending)
+    environment = {**job.environment, SESSION: str(os.getpid())}
+    launcher: Launcher
+    if isinstance(job.command, Forking):
+        launcher = job.command.start(environment)
+    else:
+        with (job.folder / "launcher.log").open("wb") as log, _startable(job.command[0]):
+            ending = signal.SIGTERM if job.queued else signal.SIGKILL
+            launcher = _Started(start(job.command, job.place or job.folder, environment, log, ending))
     try:
         _watch(job, launcher, progress)
     finally:
@@ -88,7 +125,7 @@ def _startable(program: str) -> Iterator[None]:
         raise LaunchError(reason) from None
 
 
-def _watch(job: Job, launcher: subprocess.Popen[bytes], progress: Progress | None) -> None:
+def _watch(job: Job, launcher: Launcher, progress: Progress | None) -> None:
     end = time.monotonic() + job.deadline
     waits = job.queued is not None
     orphaned: float | None = None
@@ -99,8 +136,7 @@ def _watch(job: Job, launcher: subprocess.Popen[bytes], progress: Progress | Non
         silent = [rank for rank in done if not report_file(job.folder, rank).exists()]
         if failed or silent:
             # Ranks that wait for a dead one often fail a moment later, and nodes end: let them, so that all is told.
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                launcher.wait(NODE_SECONDS if job.queued else POLL_SECONDS)
+            launcher.wait(NODE_SECONDS if job.queued else POLL_SECONDS)
             raise _failure(job, "a rank failed" if failed else "a rank ended without a report", (failed or silent)[0])
         if all(status == 0 for status in statuses):
             return
@@ -138,22 +174,15 @@ def _wrapper(folder: Path, name: str) -> tuple[int, int] | None:
         return None
 
 
-def _lost(job: Job, launcher: subprocess.Popen[bytes], statuses: list[int | None]) -> str:
+def _lost(job: Job, launcher: Launcher, statuses: list[int | None]) -> str:
     """Says who can no longer report; empty while everybody can."""
-    if launcher.poll() is not None:
-        return f"the launcher ended with {launcher.returncode}"
+    if failure := launcher.failure():
+        return failure
     for rank, status in enumerate(statuses):
         wrapper = _wrapper(job.folder, f"rank-{rank}")
-        if status is None and wrapper and not _alive(wrapper[0]):
+        if status is None and wrapper and not alive(wrapper[0]):
             return f"rank {rank} vanished"
     return ""
-
-
-def _alive(process: int) -> bool:
-    try:
-        return bool(psutil.Process(process).status() != psutil.STATUS_ZOMBIE)
-    except psutil.NoSuchProcess:
-        return False
 
 
 def _show(folder: Path, progress: Progress) -> None:
@@ -162,7 +191,7 @@ def _show(folder: Path, progress: Progress) -> None:
         progress(int(step), float(loss))
 
 
-def _failure(job: Job, what: str, guilty: int, hung: subprocess.Popen[bytes] | None = None) -> RankFailure:
+def _failure(job: Job, what: str, guilty: int, hung: Launcher | None = None) -> RankFailure:
     """What to raise. A hung job is ended first, so that its ranks log where they are."""
     said = [_describe(_status(job.folder, f"rank-{rank}")) for rank in range(job.ranks)]
     if hung is not None:
@@ -201,12 +230,13 @@ def _describe(status: int | None) -> str:
     return f"was killed by signal {-status}"
 
 
-def _end(job: Job, launcher: subprocess.Popen[bytes]) -> None:
+def _end(job: Job, launcher: Launcher) -> None:
     """Ends the launcher and all it started, by process group: TERM, then KILL."""
     processes = []
-    with contextlib.suppress(psutil.NoSuchProcess):
-        processes = psutil.Process(launcher.pid).children(recursive=True)
-    groups = {launcher.pid}
+    for root in launcher.pids:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            processes += psutil.Process(root).children(recursive=True)
+    groups = set(launcher.pids)
     for process in processes:
         with contextlib.suppress(ProcessLookupError):
             groups.add(os.getpgid(process.pid))
@@ -217,15 +247,6 @@ def _end(job: Job, launcher: subprocess.Popen[bytes]) -> None:
         for group in groups:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(group, number)
-        if _gone(launcher, processes, seconds):
+        if wait_for_end([*launcher.pids, *(process.pid for process in processes)], seconds):
             break
-
-
-def _gone(launcher: subprocess.Popen[bytes], processes: list[psutil.Process], seconds: float) -> bool:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        launcher.poll()
-        if launcher.returncode is not None and not any(_alive(process.pid) for process in processes):
-            return True
-        time.sleep(0.02)
-    return False
+    launcher.wait(0)

@@ -11,14 +11,18 @@ from harness.scenario import Scenario
 
 
 @contextmanager
-def bar(scenario: Scenario, uncaptured: AbstractContextManager[Any]) -> Iterator[Any]:
+def bar(scenario: Scenario, left: str, uncaptured: AbstractContextManager[Any]) -> Iterator[Any]:
     """Shows the steps of a run while it lasts, and leaves no trace.
 
     Args:
         scenario: gives the number of steps.
+        left: what of the session is, in words.
         uncaptured: lets output through to the terminal.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with uncaptured, Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(f"{scenario.model} {scenario.hash[:6]}", total=scenario.steps)
-        yield lambda step, loss: progress.update(task, completed=step, description=f"{scenario.model} loss {loss:.3f}")
+        ahead = f"{left} · " if left else ""
+        task = progress.add_task(f"{ahead}{scenario.model} {scenario.hash[:6]}", total=scenario.steps)
+        yield lambda step, loss: progress.update(
+            task, completed=step, description=f"{ahead}{scenario.model} loss {loss:.3f}"
+        )

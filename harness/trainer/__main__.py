@@ -4,6 +4,7 @@ import faulthandler
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 
 import mindspore as ms
@@ -13,17 +14,21 @@ from harness.environment import processor
 from harness.errors import HarnessError
 from harness.faults import Fault
 from harness.files import write_atomically
-from harness.launch.request import Request, report_file
+from harness.launch.request import REQUESTED, Request, report_file
 from harness.scenario import Scenario
 from harness.trainer.faults import plant
 from harness.trainer.loop import Training
-from harness.trainer.parallel.groups import Groups, prime_messages
+from harness.trainer.parallel.groups import Groups, impatient, prime_messages
+from harness.trainer.phases import Phases
 
 DEVICE_TARGETS = {"cpu": "CPU", "gpu": "GPU", "ascend": "Ascend"}
 
 
 def main(folder: Path) -> None:
     """Runs this process's share of the request in ``folder``."""
+    phases = Phases()
+    if REQUESTED in os.environ:
+        phases.add("start", time.time() - float(os.environ[REQUESTED]))
     request = Request.read(folder)
     sys.path.insert(0, request.root)
     scenario = Scenario.from_dict(request.scenario)
@@ -41,14 +46,17 @@ def main(folder: Path) -> None:
     ms.set_seed(scenario.seed)
     rank, groups = 0, Groups()
     if scenario.layout.world_size > 1:
-        communication.init()
-        rank = communication.get_rank()
-        prime_messages(rank)
-        if scenario.engine == "explicit":
-            groups = Groups.create(scenario.layout, rank)
+        with phases("join"):
+            with impatient():
+                communication.init()
+            rank = communication.get_rank()
+            prime_messages(rank)
+            if scenario.engine == "explicit":
+                groups = Groups.create(scenario.layout, rank)
     # A rank that hangs is ended by SIGTERM and then shows where it stood.
     faulthandler.register(signal.SIGTERM, all_threads=True, chain=True)
-    training = Training(scenario, rank, groups, request, folder)
+    with phases("build"):
+        training = Training(scenario, rank, groups, request, folder, phases)
     if request.fault:
         plant(Fault.parse(request.fault), training)
     report = training.run()

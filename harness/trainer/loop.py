@@ -1,6 +1,7 @@
 """The training loop of one rank: builds what the scenario names, trains, evaluates, samples, and reports."""
 
 import math
+import statistics
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
@@ -49,6 +50,7 @@ from harness.trainer.own_step import OwnEngine
 from harness.trainer.parallel.data import share
 from harness.trainer.parallel.explicit import Engine, Place
 from harness.trainer.parallel.groups import Groups
+from harness.trainer.phases import Phases
 from harness.trainer.profiler import StepProfiler
 from harness.trainer.random_state import hidden
 from harness.trainer.sentry import Sentry
@@ -61,8 +63,17 @@ TROUBLE = 1.05
 class Training:
     """One rank's training. Its attributes are the seams at which a fault can be planted."""
 
-    def __init__(self, scenario: Scenario, rank: int, groups: Groups, request: Request, folder: Path) -> None:
+    def __init__(
+        self,
+        scenario: Scenario,
+        rank: int,
+        groups: Groups,
+        request: Request,
+        folder: Path,
+        phases: Phases | None = None,
+    ) -> None:
         root = Path(request.root)
+        self.phases = phases or Phases()
         self.scenario = scenario
         self.rank = rank
         self.last = request.until or scenario.steps
@@ -169,13 +180,18 @@ class Training:
         """All held-out sequences, evaluated once a step."""
         assert self.evaluator is not None
         if self._evaluated is None or self._evaluated[0] != step:
-            self._evaluated = step, self.evaluator()
+            with self.phases("evaluate"):
+                self._evaluated = step, self.evaluator()
         return self._evaluated[1]
 
     def evaluate(self, step: int) -> Evaluation:
         """Evaluates during training: a few sequences where so many were asked for, and all of them on trouble."""
         assert self.quick is not None
-        found = self.full_evaluation(step) if self.quick is self.evaluator else self.quick()
+        if self.quick is self.evaluator:
+            found = self.full_evaluation(step)
+        else:
+            with self.phases("evaluate"):
+                found = self.quick()
         best = min((each.perplexity for each in self.evaluations), default=math.inf)
         if self.quick is not self.evaluator and not found.perplexity <= TROUBLE * best:
             self.warnings.append(
@@ -254,8 +270,11 @@ class Training:
             monitors.end_step(outputs)
         load = meter.load()
         if isinstance(self.engine, Engine) and steps:
-            self.engine.work_alone(windows)
-        return self.report(load)
+            with self.phases("train"):
+                self.engine.work_alone(windows)
+        report = self.report(load)
+        self._time_steps()
+        return report.model_copy(update={"phases": self.phases.seconds})
 
     def tell(self, name: str, value: float) -> None:
         """Adds a step's value to a curve."""
@@ -312,6 +331,14 @@ class Training:
             source=str(self.engine.source),
         )
 
+    def _time_steps(self) -> None:
+        """Says what steps took, and what of that the first took to be compiled."""
+        seconds = self.timer.step_seconds
+        compiling = max(0.0, seconds[0] - statistics.median(seconds[1:])) if len(seconds) > 1 else 0.0
+        self.phases.add("compile", compiling)
+        self.phases.add("train", sum(seconds) + sum(self.data_seconds) - compiling)
+        self.phases.add("save", sum(self.saver.seconds))
+
     def samples(self) -> list[list[int]]:
         """Continuations of held-out prompts, the same on all ranks."""
         scenario = self.scenario
@@ -320,7 +347,8 @@ class Training:
         prompts = corpus.evenly_spaced(self.corpus.held_out, scenario.samples)
         _, set_train = self.evaluation
         set_train(False)
-        written = self.writer.continuations(prompts, scenario.sample_tokens, scenario.seed, self.choose)
+        with self.phases("sample"):
+            written = self.writer.continuations(prompts, scenario.sample_tokens, scenario.seed, self.choose)
         set_train(True)
         return [[int(token) for token in row] for row in written]
 

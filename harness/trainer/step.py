@@ -11,7 +11,7 @@ from mindspore import Tensor, nn, ops
 from harness.corpus import Tokens
 from harness.scenario import Scenario
 from harness.trainer.device import wait
-from harness.trainer.optimizer import as_shares, sum_of_squares
+from harness.trainer.optimizer import as_shares, hyper_map, sum_of_squares
 from harness.trainer.parallel.traffic import Collective
 from harness.trainer.recorder import Recorder
 
@@ -89,7 +89,8 @@ class Add(nn.Cell):
 
     def construct(self, *both: Tensor) -> tuple[Tensor, ...]:
         """The items of one part, then those of the other."""
-        return tuple([both[i] + both[self.items + i] for i in range(self.items)])
+        added: tuple[Tensor, ...] = hyper_map(ops.add, both[: self.items], both[self.items :])
+        return added
 
 
 class OfSums(nn.Cell):
@@ -105,7 +106,7 @@ class OfSums(nn.Cell):
 
     def squares(self, gradients: tuple[Tensor, ...]) -> Tensor:
         """(gradients,) sums of squares."""
-        return ops.stack([sum_of_squares(gradient) for gradient in gradients])
+        return ops.stack(hyper_map(sum_of_squares, gradients))
 
     def agreed(self, nll: Tensor, tokens: Tensor, squares: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Sums of this rank → mean loss, global norm, tokens, and the factor that makes a mean of a gradient's sum."""

@@ -3,11 +3,12 @@
 import pytest
 
 from fixtures.scenarios import SHORT
-from harness import hardware
+from harness import hardware, smoke, untimed
 
 WORKERS = SHORT.replace(steps=6, eval_sequences=0)
 
 
+@untimed
 @hardware("cpu", "gpu", "ascend")
 def test_any_number_of_workers_gives_the_same_order(trainer):
     """Feature: rows fetched by one thread, by two, and by two processes.
@@ -33,6 +34,7 @@ def test_training_does_not_wait_for_its_rows(trainer, gate):
     gate.check(run, only=["data_wait"])
 
 
+@untimed
 @hardware("cpu", "gpu", "ascend")
 def test_workers_leave_the_host_memory_flat(trainer):
     """Feature: host memory of a rank and two worker processes over 300 steps, five passes and more over a short text.
@@ -46,6 +48,8 @@ def test_workers_leave_the_host_memory_flat(trainer):
     assert 100 * grown.low < 2, f"{100 * grown.slope:.1f} MiB in a hundred steps, from {run.host_memory[0]:.0f}"
 
 
+@smoke
+@untimed
 @hardware("cpu", "gpu", "ascend")
 @pytest.mark.parametrize("change", [{"masking": 0.1}, {"shuffle_sentences": True}], ids=["masking", "shuffling"])
 def test_augmented_data_is_learned_all_the_same(trainer, gate, change):

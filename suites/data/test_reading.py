@@ -4,7 +4,7 @@ import pytest
 
 from fixtures.scenarios import SHORT
 from fixtures.texts import converted, lines
-from harness import Scenario, hardware
+from harness import Scenario, hardware, untimed
 
 ROWS = Scenario(model="nano", batch=16, sequence=128, eval_sequences=0)
 
@@ -81,6 +81,7 @@ def test_reading_keeps_its_rate(reader, mindrecord, gate, benchmark):
     gate.check_benchmark(benchmark, mindrecord)
 
 
+@untimed
 @hardware("cpu", "gpu", "ascend")
 def test_mindrecord_trains_like_the_text_that_it_was_made_of(trainer, root):
     """Feature: a short text, from memory and from several shards, over epochs whose last batch is not full.

@@ -5,8 +5,10 @@ import pytest
 from fixtures.judging import caught
 from fixtures.scenarios import PROSE, TEXT
 from fixtures.texts import phrase
-from harness import Scenario, hardware
+from harness import Scenario, hardware, smoke, untimed
 from harness.gate import Status
+
+pytestmark = untimed
 
 VARIETY = {"distinct_2", "distinct_3", "repetition", "longest_repeat", "self_similarity"}
 """What tells a text that says something from one that says one thing again and again."""
@@ -89,6 +91,7 @@ DIVERGING = Scenario(
 """Its rate is far too high: the model forgets what it knew."""
 
 
+@smoke
 @hardware("cpu", "gpu", "ascend")
 def test_trouble_on_a_few_sequences_is_looked_at_on_all(trainer):
     """Feature: a training that goes bad after its first evaluation.

@@ -3,8 +3,10 @@
 import math
 
 from fixtures.scenarios import MARKOV
-from harness import hardware
+from harness import hardware, untimed
 from harness.corpus import MarkovSource
+
+pytestmark = untimed
 
 
 @hardware("cpu", "gpu", "ascend")

@@ -3,7 +3,9 @@
 import pytest
 
 from fixtures.scenarios import SHORT
-from harness import Layout, cards, hardware
+from harness import Layout, cards, hardware, untimed
+
+pytestmark = untimed
 
 WRITING = SHORT.replace(samples=4, sample_tokens=24, top_k=40)
 LAYOUTS = {

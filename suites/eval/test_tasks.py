@@ -3,7 +3,7 @@
 import statistics
 
 from fixtures.scenarios import PROSE
-from harness import hardware
+from harness import hardware, untimed
 from harness.checkpoints.policy import Checkpoints
 from harness.checkpoints.store import Store
 from harness.examination import Examination, examine, log_beside
@@ -11,6 +11,8 @@ from harness.launch.code import Code
 from harness.tasks import log
 from harness.tasks.summary import scores
 from harness.tasks.task import read
+
+pytestmark = untimed
 
 
 @hardware("cpu", "gpu", "ascend")
@@ -24,9 +26,10 @@ def test_training_teaches_its_own_language_and_no_other(trainer, hardware):
     root = trainer.session.root
     paths = {name: root / "fixtures" / "tasks" / f"{name}.jsonl" for name in ("notices", "endings", "chinese")}
     shares, costs = [], []
-    for steps in (10, PROSE.steps):
-        trainer.run(PROSE.replace(steps=steps, samples=0, eval_sequences=0, checkpoints=Checkpoints(every=steps)))
-        folder = Store(trainer.checkpoints).path(steps)
+    beginning = PROSE.replace(steps=10, samples=0, eval_sequences=0, checkpoints=Checkpoints(every=10))
+    for scenario in (beginning, PROSE):
+        trainer.run(scenario)
+        folder = Store(trainer.checkpoints).path(scenario.steps)
         examine(folder, Examination(tuple(paths.values()), hardware=hardware), Code(root))
         results = log.read(log_beside(folder)).results
         shares.append({setting.task: score.value for setting, score in scores(results).items()})

@@ -1,7 +1,9 @@
 """A model trained on real text predicts unseen text better, and writes text that is not one phrase again and again."""
 
 from fixtures.scenarios import TEXT
-from harness import hardware
+from harness import hardware, untimed
+
+pytestmark = untimed
 
 
 @hardware("cpu", "gpu", "ascend")

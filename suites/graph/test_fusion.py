@@ -3,7 +3,7 @@
 import pytest
 
 from fixtures.scenarios import SHORT
-from harness import Scenario, hardware
+from harness import Scenario, hardware, untimed
 from harness.errors import LaunchError
 
 ALONE = Scenario(steps=5, batch=64, learning_rate=1e-4, eval_sequences=0, weight_decay=0.0, execution_order="graph")
@@ -58,6 +58,7 @@ def test_fused_operators_of_ascend_are_faster_than_the_same_spelled_out(trainer,
         assert fused["peak_memory"] < spelled["peak_memory"]
 
 
+@untimed
 @hardware("cpu")
 @pytest.mark.parametrize("kind", ["rms_norms", "attention"])
 def test_what_has_no_kernel_on_cpu_still_has_none(trainer, kind):

@@ -1,9 +1,10 @@
 """What compiling a graph gains, and what it takes."""
 
 from fixtures.scenarios import SHORT
-from harness import hardware
+from harness import hardware, smoke
 
 
+@smoke
 @hardware("cpu", "gpu", "ascend")
 def test_a_graph_is_faster_and_takes_time_to_compile(trainer, gate):
     """Feature: step time and compile time, GRAPH_MODE against PYNATIVE_MODE. Their numbers: suites/training.

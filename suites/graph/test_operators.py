@@ -1,7 +1,9 @@
 """What a step calls, counted by MindSpore's profiler."""
 
 from fixtures.scenarios import SHORT
-from harness import hardware
+from harness import hardware, untimed
+
+pytestmark = untimed
 
 PROFILED = SHORT.replace(profiled_steps=2)
 

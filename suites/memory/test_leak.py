@@ -1,7 +1,9 @@
 """Long runs take no more memory than short ones."""
 
 from fixtures.scenarios import SHORT
-from harness import hardware
+from harness import hardware, untimed
+
+pytestmark = untimed
 
 LONG = SHORT.replace(steps=300, sequence=32, eval_sequences=0)
 

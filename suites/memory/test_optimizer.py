@@ -3,9 +3,12 @@
 import pytest
 
 from fixtures.scenarios import SHORT
-from harness import Layout, cards, hardware
+from harness import Layout, cards, hardware, smoke, untimed
+
+pytestmark = untimed
 
 
+@smoke
 @hardware("cpu", "gpu", "ascend")
 def test_adam_keeps_twice_the_parameters(trainer, gate):
     """Feature: bytes of states, AdamW and SGD.

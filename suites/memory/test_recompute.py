@@ -3,7 +3,7 @@
 import pytest
 
 from fixtures.scenarios import DEEP, ORDERED
-from harness import hardware
+from harness import hardware, untimed
 
 
 @hardware("cpu", "gpu", "ascend")
@@ -32,6 +32,7 @@ def test_recompute_trades_compute_for_memory(trainer, gate):
     gate.check(remat, label="recompute", only=["peak_memory"], ratios={"peak_memory_ratio": memory})
 
 
+@untimed
 @hardware("cpu", "gpu", "ascend")
 def test_recomputing_the_middle_lies_between(trainer, gate):
     """Feature: the first and the last of eight blocks keep their activations, six compute them again.
@@ -47,6 +48,7 @@ def test_recomputing_the_middle_lies_between(trainer, gate):
     gate.check(middle, only=["peak_memory"], ratios={"peak_memory_ratio": memory})
 
 
+@untimed
 @hardware("cpu")
 def test_the_order_of_operators_decides_what_is_kept(trainer, gate):
     """Feature: the same graph, operators run as soon as they can instead of in the graph's order.

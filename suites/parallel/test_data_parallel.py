@@ -3,9 +3,10 @@
 import pytest
 
 from fixtures.scenarios import SHORT
-from harness import Layout, cards, hardware
+from harness import Layout, cards, hardware, smoke, untimed
 
 
+@smoke
 @hardware("cpu", "gpu", "ascend")
 @cards(2)
 def test_two_ranks_equal_one_process(trainer, gate):
@@ -26,6 +27,7 @@ def test_two_ranks_equal_one_process(trainer, gate):
     gate.check(both, only=["loss", "grad_norm", "update_norm", "diverged_replicas", "peak_memory", "throughput"])
 
 
+@untimed
 @hardware("cpu", "gpu", "ascend")
 @cards(2)
 def test_sharded_optimizer_equals_one_process(trainer, gate):
@@ -46,6 +48,7 @@ def test_sharded_optimizer_equals_one_process(trainer, gate):
     gate.check(sharded, only=["loss", "grad_norm", "update_norm", "diverged_replicas", "optimizer_memory"])
 
 
+@untimed
 @hardware("cpu", "gpu", "ascend")
 @cards(2)
 def test_fused_reduction_saves_calls_and_nothing_else(trainer, gate):

@@ -3,8 +3,10 @@
 import pytest
 
 from fixtures.scenarios import FOUR_LAYERS, SHORT
-from harness import Layout, Scenario, cards, hardware
+from harness import Layout, Scenario, cards, hardware, untimed
 from harness.run import Run
+
+pytestmark = untimed
 
 
 def assert_equal_training(trainer, scenario: Scenario) -> Run:

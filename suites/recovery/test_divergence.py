@@ -4,9 +4,11 @@ import pytest
 from typer.testing import CliRunner
 
 from fixtures.scenarios import SHORT
-from harness import Layout, cards, hardware, trace
+from harness import Layout, cards, hardware, trace, untimed
 from harness.cli import app
 from harness.diverge import compare
+
+pytestmark = untimed
 
 TRACED = SHORT.replace(steps=6, eval_sequences=0, trace_every=1)
 LAYOUTS = {

@@ -4,10 +4,12 @@ import pytest
 
 from fixtures.scenarios import FOUR_LAYERS, SHORT
 from fixtures.texts import page
-from harness import Checkpoints, Layout, cards, hardware
+from harness import Checkpoints, Layout, cards, hardware, untimed
 from harness.errors import LaunchError
 
-SAVING = SHORT.replace(samples=4, sample_tokens=16, eval_every=4, checkpoints=Checkpoints(every=2, kept=3))
+pytestmark = untimed
+
+SAVING = SHORT.replace(eval_every=4, checkpoints=Checkpoints(every=2, kept=3))
 """Saves five times, and keeps the last three."""
 
 
@@ -43,6 +45,7 @@ def test_it_resumes_bit_for_bit(trainer, gate, mode, kind):
         accumulation=2,
         data_workers=2,
         samples=4 if mode == "graph" else 0,
+        sample_tokens=16,
         checkpoints=Checkpoints(every=2, kept=3, format=kind),
     )
     whole = trainer.run(scenario)
@@ -157,7 +160,7 @@ def test_the_batch_may_change_at_a_checkpoint(trainer):
     of the text's 45 comes first once, then again.
     """
     text = page(trainer.session.root)
-    scenario = SAVING.replace(data=text, schedule="constant", checkpoints=Checkpoints(every=5), samples=0)
+    scenario = SAVING.replace(data=text, schedule="constant", checkpoints=Checkpoints(every=5))
     trainer.run(scenario, until=5)
     small = trainer.run(scenario.replace(batch=4, steps=15, eval_every=0), resume=trainer.checkpoints)
     seen = small.curve("tokens_seen")

@@ -2,7 +2,9 @@
 
 from fixtures.judging import caught, first_steps
 from fixtures.scenarios import SHORT
-from harness import Checkpoints, hardware
+from harness import Checkpoints, hardware, smoke, untimed
+
+pytestmark = untimed
 
 SCENARIO = SHORT.replace(
     model="fixtures.models:dropping", mode="pynative", learning_rate=1e-2, checkpoints=Checkpoints(every=5)
@@ -50,6 +52,7 @@ def test_each_fault_of_resuming_turns_its_own_metric_red(trainer):
         assert all(step > 5 for step in found.values()), fault
 
 
+@smoke
 @hardware("cpu", "gpu", "ascend")
 def test_a_resumed_training_is_judged_by_the_baseline_of_one_that_never_stopped(trainer):
     """Feature: the whole run as a baseline, the resumed one judged by it.

@@ -5,9 +5,11 @@ import random
 import pytest
 
 from fixtures.scenarios import SHORT
-from harness import Checkpoints, hardware
+from harness import Checkpoints, hardware, untimed
 from harness.checkpoints.store import Store
 from harness.errors import LaunchError
+
+pytestmark = untimed
 
 DEATHS = 50
 LONG = SHORT.replace(steps=800, eval_sequences=0, checkpoints=Checkpoints(every=1, kept=3))

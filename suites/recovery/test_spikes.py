@@ -3,9 +3,11 @@
 import pytest
 
 from fixtures.scenarios import SHORT
-from harness import Checkpoints, Guard, Layout, cards, hardware
+from harness import Checkpoints, Guard, Layout, cards, hardware, untimed
 from harness.checkpoints.store import Store
 from harness.errors import LaunchError
+
+pytestmark = untimed
 
 WATCHED = SHORT.replace(
     steps=56,
@@ -60,7 +62,9 @@ def test_a_spike_may_be_left_out(trainer, gate):
     assert spiky.curve("loss")[:49] == healthy.curve("loss")[:49]
     assert spiky.curve("loss")[50:] == pytest.approx(healthy.curve("loss")[50:], rel=0.05)
     assert healthy.curve("loss") == trainer.run(skipping.replace(guard=Guard())).curve("loss")
-    gate.check(healthy, only=["loss", "grad_norm", "skipped_updates"])
+    # By step 56 this rate makes much of rounding: the norm parts by 2 % between vector widths, the loss by 1e-4.
+    sensitivity = {"loss": {"relative": 1e-3}, "grad_norm": {"relative": 0.1}}
+    gate.check(healthy, only=["loss", "grad_norm", "skipped_updates"], policy=sensitivity)
 
 
 @hardware("cpu", "gpu", "ascend")

@@ -3,7 +3,9 @@
 import pytest
 
 from fixtures.scenarios import SHORT
-from harness import hardware
+from harness import hardware, untimed
+
+pytestmark = untimed
 
 
 @hardware("cpu", "gpu", "ascend")

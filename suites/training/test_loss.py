@@ -3,9 +3,10 @@
 from statistics import mean
 
 from fixtures.scenarios import SHORT, TEXT
-from harness import hardware
+from harness import hardware, smoke, untimed
 
 
+@smoke
 @hardware("cpu", "gpu", "ascend")
 def test_loss_falls_and_stays_on_its_curve(trainer, gate):
     """Feature: the whole training step on real text.
@@ -36,6 +37,7 @@ def test_loss_falls_and_stays_on_its_curve(trainer, gate):
     )
 
 
+@untimed
 @hardware("cpu", "gpu", "ascend")
 def test_same_seed_twice_is_bit_identical(trainer):
     """Feature: determinism.
@@ -48,6 +50,7 @@ def test_same_seed_twice_is_bit_identical(trainer):
     assert first["validation_perplexity"] == second["validation_perplexity"]
 
 
+@untimed
 @hardware("cpu", "gpu", "ascend")
 def test_another_seed_trains_to_other_numbers(trainer):
     """Feature: the seed reaches initial values and data order.

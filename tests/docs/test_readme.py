@@ -12,7 +12,7 @@ ENGLISH, CHINESE = ROOT / "README.md", ROOT / "README.zh.md"
 def test_both_show_the_same_commands_and_code():
     blocks = [re.findall(r"```(\w+)\n(.*?)```", path.read_text(), re.DOTALL) for path in (ENGLISH, CHINESE)]
     assert blocks[0] == blocks[1]
-    assert len(blocks[0]) == 4
+    assert len(blocks[0]) == 5
 
 
 def test_both_lead_to_the_same_pages():

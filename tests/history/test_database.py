@@ -8,7 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from harness.errors import HistoryError
-from harness.history.database import RECENT_RUNS, History, Point, Series
+from harness.history.database import RECENT_RUNS, Course, History, Point, Series
 
 TIME = Series("suites/test_x.py::test_a[cpu]", "run", "step_time", "cpu-2c")
 MEMORY = Series("suites/test_x.py::test_a[cpu]", "run", "peak_memory", "cpu-2c")
@@ -47,6 +47,22 @@ class TestEachDatabase:
         assert (first.value, first.status, first.started, first.commit) == (1.5, "PASS", "2026-01-02T00:00:00Z", "c1")
         assert (second.value, second.status, second.commit) == (2.5, "REGRESSED", "c2")
         assert history.trend(Series("t", "l", "m", "k")) == []
+
+    def test_what_tests_took_is_that_of_the_last_time(self, history):
+        assert history.courses() == {}
+        history.add("s1", "2026-01-01T00:00:00Z", "", [(TIME, point(1.0))], {"a": Course(9.0, 2), "b": Course(3.0, 1)})
+        history.add("s2", "2026-01-02T00:00:00Z", "", [(TIME, point(1.0))], {"a": Course(7.0, 1)})
+        assert history.courses() == {"a": Course(7.0, 1), "b": Course(3.0, 1)}
+
+    def test_a_history_of_before_what_tests_took_is_completed(self, history):
+        history.add("s1", "2026-01-01T00:00:00Z", "", [(TIME, point(1.0))])
+        with history._engine.begin() as connection:
+            connection.execute(sa.text("DROP TABLE harness_tests"))
+        older = History(history.url.render_as_string(hide_password=False))
+        assert older.courses() == {}
+        older.add("s2", "2026-01-02T00:00:00Z", "", [(TIME, point(2.0))], {"a": Course(7.0, 1)})
+        assert older.courses() == {"a": Course(7.0, 1)}
+        assert [p.value for p in older.trend(TIME)] == [1.0, 2.0]
 
     def test_a_session_is_stored_once(self, history):
         for _ in range(2):

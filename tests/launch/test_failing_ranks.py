@@ -8,7 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from harness import Layout, Scenario
@@ -17,6 +16,7 @@ from harness.launch.code import Code
 from harness.launch.ports import FIRST, LAST
 from harness.launch.supervise import RankFailure
 from harness.results import read
+from tests.processes import running_in
 
 ROOT = Path(__file__).parents[2]
 
@@ -87,17 +87,6 @@ def project(tmp_path):
     return tmp_path
 
 
-def processes_of(folder):
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if str(folder) in " ".join(process.cmdline()):
-                found.append(process.pid)
-        except (psutil.NoSuchProcess, psutil.ZombieProcess):
-            pass
-    return found
-
-
 def run(project, which, deadline=60.0):
     folder = project / "run"
     folder.mkdir()
@@ -106,7 +95,7 @@ def run(project, which, deadline=60.0):
         with pytest.raises(RankFailure) as caught:
             train(BASE.replace(model=f"models:{which}"), "cpu", Code(project), folder, deadline)
     finally:
-        assert processes_of(folder) == []
+        assert running_in(folder) == []
     return str(caught.value), time.monotonic() - start
 
 
@@ -183,4 +172,4 @@ def test_results_of_other_tests_are_kept(project):
     outcomes = {test.nodeid: test.last.outcome for test in results.tests}
     assert outcomes == {"test_suite.py::test_well[cpu]": "passed", "test_suite.py::test_killed[cpu]": "failed"}
     assert len(results.runs) == 1
-    assert processes_of(project / ".harness") == []
+    assert running_in(project / ".harness") == []

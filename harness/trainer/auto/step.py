@@ -6,7 +6,7 @@ from mindspore.ops.function.clip_func import get_square_sum
 
 from harness.scenario import Scenario
 from harness.trainer import optimizer
-from harness.trainer.optimizer import decays_of
+from harness.trainer.optimizer import adamw, decays_of, hyper_map
 
 
 class AdamW(optimizer.AdamW):
@@ -14,8 +14,9 @@ class AdamW(optimizer.AdamW):
 
     def construct(self, rate: Tensor, step: Tensor, scale: Tensor, gradients: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """Updates every parameter in place; arguments as in the plain one."""
-        corrected = self.corrected(rate, step)
-        return tuple([self.apply(i, corrected, gradients[i] * scale) for i in range(len(self.parameters))])
+        update = ops.partial(adamw, self.corrected(rate, step), scale)
+        done: tuple[Tensor, ...] = hyper_map(update, self.parameters, self.first, self.second, self.decays, gradients)
+        return done
 
 
 class GraphStep(nn.Cell):
@@ -36,7 +37,6 @@ class GraphStep(nn.Cell):
         self.optimizer = AdamW(parameters, decays_of(parameters, scenario.weight_decay))
         self.gradients = ops.GradOperation(get_by_list=True)
         self.clip_norm = scenario.clip_norm
-        self.hyper_map = ops.HyperMap()
         # A second input beside the batch keeps the compiler from cutting a pipeline, so these are parameters.
         self.rate = Parameter(Tensor(0.0, ms.float32), name="rate", requires_grad=False)
         self.number = Parameter(Tensor(1.0, ms.float32), name="number", requires_grad=False)
@@ -69,13 +69,13 @@ class GraphStep(nn.Cell):
             if not self.is_sharded:
                 gradients = sums
         # Of this very function the compiler knows that sums of squares are to be added up over ranks.
-        norm = ops.sqrt(ops.addn(self.hyper_map(get_square_sum, gradients))) * self.weight
+        norm = ops.sqrt(ops.addn(hyper_map(get_square_sum, gradients))) * self.weight
         factor = self.weight * 1.0
         if self.clip_norm is not None:
             factor = factor * ops.minimum(self.clip_norm / (norm + 1e-6), 1.0)
         loss = ops.depend(loss, self.optimizer(self.rate, self.number, factor, gradients))
         if self.accumulates:
-            loss = ops.depend(loss, self.hyper_map(clear, sums, gradients))
+            loss = ops.depend(loss, hyper_map(clear, sums, gradients))
         return loss * self.weight, norm
 
 

@@ -1,5 +1,10 @@
 """The groups of ranks that talk with each other, as MindSpore knows them."""
 
+import os
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import mindspore as ms
@@ -7,6 +12,9 @@ from mindspore import communication
 from mindspore.communication import GlobalComm
 
 from harness.layout import Layout
+
+PAUSES = [0.2] * 10
+"""Seconds before each look for the other ranks. MindSpore gives up after twenty looks, so half of them stay its own."""
 
 
 @dataclass(frozen=True)
@@ -63,3 +71,29 @@ def prime_messages(rank: int) -> None:
         from mindspore.mint.distributed import distributed as internals
 
         internals._GROUP_RANK_CACHE["hccl_world_group"] = rank
+
+
+@contextmanager
+def impatient() -> Iterator[None]:
+    """Cuts short the pauses that MindSpore makes while ranks look for each other.
+
+    On CPU a rank that looks for another's address a moment too early sleeps three seconds (2.10) before it looks again,
+    and since one of them always is the first, each start of several ranks took that long. A signal ends such a sleep;
+    what waits for a socket is started again by the system.
+    """
+    before = signal.signal(signal.SIGALRM, lambda *_: None)
+    signal.siginterrupt(signal.SIGALRM, False)
+    waiting, waker = os.getpid(), os.fork()
+    if not waker:
+        # No thread could: MindSpore holds on to the interpreter all the while.
+        for pause in PAUSES:
+            time.sleep(pause)
+            if os.getppid() == waiting:
+                os.kill(waiting, signal.SIGALRM)
+        os._exit(0)
+    try:
+        yield
+    finally:
+        os.kill(waker, signal.SIGKILL)
+        os.waitpid(waker, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,118 @@
+"""What comes first, what may train side by side, and what is said of the rest."""
+
+import json
+
+from tests.plugin.sessions import results, run, suite
+
+ORDERED = """
+from harness import hardware, smoke
+
+@hardware("cpu")
+def test_slow(trainer):
+    pass
+
+@hardware("cpu")
+@smoke
+def test_quick(trainer):
+    pass
+"""
+
+SHARING = """
+import pytest
+from harness import Scenario, hardware, untimed
+from harness.errors import Undefined
+
+SCENARIO = Scenario(model="nano", steps=4, batch=4, sequence=16, eval_sequences=0)
+
+@untimed
+@hardware("cpu")
+@pytest.mark.parametrize("seed", [1, 2])
+def test_numbers(trainer, gate, seed):
+    run = trainer.run(SCENARIO.replace(seed=seed))
+    assert run.curve("loss")
+    if run.shared:
+        with pytest.raises(Undefined, match="is marked untimed"):
+            run["throughput"]
+        with pytest.raises(Undefined, match="is marked untimed"):
+            run.typical_step_time
+    gate.check(run, only=["loss", "throughput"])
+
+@hardware("cpu")
+def test_times(trainer):
+    assert trainer.run(SCENARIO)["throughput"] > 0
+"""
+
+
+def test_quick_claims_come_first(project):
+    suite(project, ORDERED)
+    found = run(project, "-v")
+    assert found.stdout.str().index("test_quick") < found.stdout.str().index("test_slow")
+    run(project, "-m", "cpu and smoke").assert_outcomes(passed=1, deselected=1)
+
+
+def test_untimed_trainings_of_several_workers_share_the_machine_and_have_no_times(project):
+    suite(project, SHARING)
+    run(project, "-n", "2")
+    found = results(project)
+    shared = {key: each.shared for key, each in found.runs.items()}
+    assert sorted(shared.values()) == [False, True, True]
+    assert all(key.endswith("-shared") == value for key, value in shared.items())
+    statuses = {v.metric: v.status.value for test in found.tests for v in test.last.verdicts}
+    assert statuses["throughput"] == "INVALID"
+    assert statuses["loss"] == "NO_BASELINE"
+
+
+def test_alone_in_their_session_they_are_timed(project):
+    suite(project, SHARING)
+    run(project, "-k", "numbers and 1")
+    (found,) = results(project).runs.values()
+    assert not found.shared
+    assert found["throughput"] > 0
+    assert {"start", "compile", "train", "end", "wait"} <= found.phases.keys()
+
+
+def test_in_ci_each_test_has_a_line_with_what_is_left(project, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    suite(project, ORDERED)
+    found = run(project)
+    found.stdout.fnmatch_lines(
+        [
+            "harness: 2 tests left, for how long is not known yet",
+            "*::test_quick?cpu? PASSED (1 test left, about 1 s)*",
+            "*::test_slow?cpu? PASSED (nothing left)*",
+        ]
+    )
+
+
+def test_workers_say_it_too(project, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    suite(project, ORDERED)
+    run(project, "-n", "2").stdout.fnmatch_lines(["harness: 2 tests left*", "*PASSED*(nothing left)*"])
+
+
+def test_the_history_tells_how_long_it_takes(project):
+    suite(project, SHARING.replace("gate.check(run, only", "gate.check(run, label='x', only"))
+    run(project, "-k", "numbers")
+    run(project, "-k", "numbers").stdout.fnmatch_lines(["harness: 2 tests of 2 runs left, about * s"])
+
+
+def test_sessions_that_train_nothing_are_left_as_they_are(project, monkeypatch):
+    monkeypatch.setenv("CI", "true")
+    suite(project, "def test_x():\n    pass\n")
+    found = run(project)
+    assert "tests left" not in found.stdout.str()
+    assert "PASSED" not in found.stdout.str()
+
+
+def test_another_way_of_starting_is_refused_by_name(project):
+    suite(project, ORDERED)
+    run(project, "--start", "thread").stderr.fnmatch_lines(["*start 'thread' is unknown; choose from fork, fresh"])
+
+
+def test_fresh_processes_where_they_are_asked_for(project):
+    suite(project, SHARING)
+    run(project, "-k", "times", "--start", "fresh")
+    request = next((project.path / ".harness/latest/runs").glob("*/machine.json"))
+    assert json.loads(request.read_text())["cores"] >= 1
+    (found,) = results(project).runs.values()
+    assert found.phases["start"] > 0.5
