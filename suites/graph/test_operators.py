@@ -5,7 +5,7 @@ from harness import hardware, untimed
 
 pytestmark = untimed
 
-PROFILED = SHORT.replace(profiled_steps=2)
+PROFILED = SHORT.replace(profiled_steps=2, eval_sequences=0)
 
 
 @hardware("cpu", "gpu", "ascend")

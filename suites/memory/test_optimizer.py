@@ -15,7 +15,7 @@ def test_adam_keeps_twice_the_parameters(trainer, gate):
 
     Expectation: two float32 moments a parameter (Kingma & Ba 2015), and none.
     """
-    adam, sgd = trainer.run(SHORT), trainer.run(SHORT.replace(optimizer="sgd"))
+    adam, sgd = trainer.run(SHORT), trainer.run(SHORT.replace(optimizer="sgd", eval_sequences=0))
     assert adam["optimizer_memory"] == 2 * 4 * adam["parameters"] / 2**20
     assert sgd["optimizer_memory"] == 0
     gate.check(adam, only=["optimizer_memory", "parameters"])

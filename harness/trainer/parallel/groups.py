@@ -13,8 +13,9 @@ from mindspore.communication import GlobalComm
 
 from harness.layout import Layout
 
-PAUSES = [0.2] * 10
-"""Seconds before each look for the other ranks. MindSpore gives up after twenty looks, so half of them stay its own."""
+PAUSES = [0.25] * 8 + [0.5] * 6
+"""Seconds before each look for the other ranks. MindSpore gives up after twenty looks of three seconds; the last six
+stay its own, for ranks that come late."""
 
 
 @dataclass(frozen=True)
