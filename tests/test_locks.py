@@ -4,12 +4,15 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 
 import pytest
 
 from harness import locks
 from harness.errors import LaunchError
+from harness.launch.ports import reserved_port
 from harness.locks import device_lock, lock_folder
+from tests.checkpoints.making import file_system
 
 HOLD = """
 import sys, time
@@ -115,3 +118,16 @@ def test_a_lock_that_cannot_be_written_is_named():
         device_lock("cpu"),
     ):
         pass
+
+
+def test_a_full_temporary_folder_locks_all_the_same(own_folder):
+    """Locks are files without content."""
+    small = own_folder / "small"
+    with file_system(small, "size=64k"):
+        tempfile.tempdir = str(small)
+        lock_folder()
+        with suppress(OSError), (small / "filling").open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+        with device_lock("cpu"), reserved_port() as port:
+            assert port
