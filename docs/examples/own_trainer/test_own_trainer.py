@@ -4,7 +4,16 @@ from harness import Scenario, cards, hardware
 
 ALONE = Scenario.command(["python", "train.py"], tokens_per_step=512)
 UNDER_MSRUN = Scenario.command(
-    ["msrun", "--worker_num=2", "--local_worker_num=2", "--join=True", "--log_dir={folder}/msrun", "train.py"],
+    [
+        "msrun",
+        "--worker_num=2",
+        "--local_worker_num=2",
+        # Ranks of any job listen from msrun's default port on, so another job on this machine may hold it.
+        "--master_port=12118",
+        "--join=True",
+        "--log_dir={folder}/msrun",
+        "train.py",
+    ],
     output="msrun/worker_0.log",
     ranks=2,
     tokens_per_step=512,
