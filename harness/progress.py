@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from harness.devices import HARDWARE
+from harness.marks import hardware_of
 from harness.report.outlook import Outlook
 
 
@@ -27,8 +28,8 @@ class ProgressWatch:
         """As it was asked for: in CI, each test has a line of its own all the same."""
 
     def begin(self, tests: Iterable[str], workers: int = 1) -> str:
-        """Takes the tests of a session; returns what is to be said of them, empty where none of them trains."""
-        tests = [test for test in tests if any(f"{name}]" in test for name in HARDWARE)]
+        """Takes the tests of a session that train; returns what is to be said of them, empty where there are none."""
+        tests = list(tests)
         if not tests or self.config.option.collectonly:
             return ""
         known = {}
@@ -43,14 +44,18 @@ class ProgressWatch:
 
     def pytest_report_collectionfinish(self, items: list[pytest.Item]) -> list[str]:
         """Says what is ahead; with workers, they collect, and this process has no items."""
-        text = self.begin(item.nodeid for item in items if not item.get_closest_marker("skip"))
+        text = self.begin(item.nodeid for item in items if hardware_of(item) and not item.get_closest_marker("skip"))
         return [text] if text else []
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self, node: Any, ids: list[str]) -> None:
-        """The same, when the first worker has collected."""
+        """The same, when the first worker has collected.
+
+        Only names arrive here; where few end in a hardware's, as parameters of other tests may, nothing is said.
+        """
         if self.outlook is None:
-            text = self.begin(ids, len(self.config.option.tx or ["one"]))
+            found = [test for test in ids if test.endswith(tuple(f"{name}]" for name in HARDWARE))]
+            text = self.begin(found if 2 * len(found) > len(ids) else [], len(self.config.option.tx or ["one"]))
             terminal = self.config.pluginmanager.getplugin("terminalreporter")
             if text and terminal:
                 terminal.ensure_newline()

@@ -3,11 +3,12 @@
 import pytest
 
 from fixtures.scenarios import SHORT
-from harness import hardware, untimed
+from harness import hardware, smoke, untimed
 
 pytestmark = untimed
 
 
+@smoke
 @hardware("cpu", "gpu", "ascend")
 def test_accumulation_equals_the_big_batch(trainer):
     """Feature: token-weighted accumulation of four parts.

@@ -3,10 +3,9 @@
 from statistics import mean
 
 from fixtures.scenarios import SHORT, TEXT
-from harness import hardware, smoke, untimed
+from harness import hardware, untimed
 
 
-@smoke
 @hardware("cpu", "gpu", "ascend")
 def test_loss_falls_and_stays_on_its_curve(trainer, gate):
     """Feature: the whole training step on real text.
