@@ -114,7 +114,6 @@ def become(process: dict[str, Any], module: str) -> None:
 
 def main(number: int, module: str) -> None:
     """Serves on a socket that was inherited, until its other end is closed."""
-    rank.end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # As a script, Python looks into this folder first; a rank does not.
     del sys.path[0]

@@ -46,7 +46,7 @@ def test_times(trainer):
 def test_quick_claims_come_first(project):
     suite(project, ORDERED)
     found = run(project, "-v")
-    assert found.stdout.str().index("test_quick") < found.stdout.str().index("test_slow")
+    assert found.stdout.str().index("::test_quick") < found.stdout.str().index("::test_slow")
     run(project, "-m", "cpu and smoke").assert_outcomes(passed=1, deselected=1)
 
 
