@@ -8,6 +8,7 @@ import select
 import signal
 import socket
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,9 @@ READY_SECONDS = 120.0
 
 ANSWER_SECONDS = 10.0
 """How long forking may take; a server that was stopped never answers."""
+
+SETTLE_SECONDS = 2 * fork_server.CLOCK_NS / 1e9
+"""Before a server is replaced: what was written just now could not be told from what changes while it is imported."""
 
 MOST = 4
 """Servers kept at once: a few hundred MiB each."""
@@ -172,6 +176,7 @@ def available(python: Path, module: str, environment: Mapping[str, str]) -> Fork
         for key in [key for key, each in _running.items() if each is server]:
             del _running[key]
         server.close()
+        time.sleep(SETTLE_SECONDS)
     raise LaunchError(problem)
 
 
