@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from harness.anonymity import anonymous
@@ -76,7 +77,9 @@ class Confirmer:
         try:
             code = self._code(side)
             deadline = session.deadline_of(scenario)
-            return measure(scenario, hardware, code, folder, deadline, fault, session.show_progress, session.placement)
+            # Another interpreter's ranks are never forked, and both sides are to start alike.
+            placement = session.placement if self.commit else replace(session.placement, start="fresh")
+            return measure(scenario, hardware, code, folder, deadline, fault, session.show_progress, placement)
         except HarnessError as error:
             raise LaunchError(anonymous(str(error), session.root)) from None
 
