@@ -5,7 +5,7 @@ import itertools
 import json
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -196,12 +196,11 @@ class Trainer:
             if fault:
                 raise ScenarioError(f"fault {fault!r} has no effect in this run; it would pass for a healthy one")
             planted = None
-        key = self._key(scenario, planted, until, resume, fresh)
         placement = replace(session.placement, start=start) if start else session.placement
-        if placement != session.placement:
-            key += f"-{start}"
+        variants = [start] if placement != session.placement else []
+        key = self._key(scenario, planted, until, resume, fresh, variants)
         if self.shared and not isinstance(scenario, External) and session.finished(key) is None:
-            key += "-shared"
+            key = self._key(scenario, planted, until, resume, fresh, [*variants, "shared"])
         self.keys.append(key)
         folder = session.run_folder(key)
         seconds = deadline or session.deadline
@@ -292,14 +291,20 @@ class Trainer:
         write_atomically(folder / "run.json", run.model_dump_json(indent=1))
 
     def _key(
-        self, scenario: Scenario | External, fault: Fault | None, until: int | None, resume: Path | None, fresh: bool
+        self,
+        scenario: Scenario | External,
+        fault: Fault | None,
+        until: int | None,
+        resume: Path | None,
+        fresh: bool,
+        variants: Sequence[str],
     ) -> str:
         parts = [self.hardware, scenario.hash]
         if fault:
             parts.append(re.sub(r"[^\w.]", "-", str(fault)))
         if until is not None:
             parts.append(f"until-{until}")
-        key = "-".join(parts)
+        key = "-".join([*parts, *variants])
         # What is in a folder of checkpoints may change: such a run is never another's.
         if not fresh and resume is None:
             return key

@@ -66,7 +66,7 @@ def preload(module: str) -> dict[str, Any]:
 
 
 def serve(connection: socket.socket) -> dict[str, Any] | None:
-    """Forks what each request names, until there is nobody to ask.
+    """Forks what each request names, until the other end is closed.
 
     Returns:
         In a forked process, what it is to become; None in this one, at the end.
@@ -87,7 +87,7 @@ def serve(connection: socket.socket) -> dict[str, Any] | None:
 
 
 def _reap() -> None:
-    """Takes leave of the processes of earlier requests; not sooner, so that their numbers mean nobody else."""
+    """Reaps the processes of earlier requests; not sooner, so that their ids are not given to others meanwhile."""
     with suppress(ChildProcessError):
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -45,7 +45,7 @@ class Placement:
         """Whether ranks are forked.
 
         They are on CPU alone: drivers of devices do not survive a fork. NUMA binding is msrun's, and another
-        interpreter may have a MindSpore that nobody has tried it with.
+        interpreter may have a MindSpore with which it is untested.
 
         Args:
             hardware: that they train on.

@@ -25,7 +25,7 @@ ANSWER_SECONDS = 10.0
 """How long forking may take; a server that was stopped never answers."""
 
 SETTLE_SECONDS = 2 * fork_server.CLOCK_NS / 1e9
-"""Before a server is replaced: what was written just now could not be told from what changes while it is imported."""
+"""Pause before a server is replaced: files written just now look as if they changed while they were imported."""
 
 MOST = 4
 """Servers kept at once: a few hundred MiB each."""
@@ -47,13 +47,13 @@ class ForkedProcess:
 
 
 class Forked:
-    """Processes forked for one run: what ``child.Started`` is of one that was started."""
+    """Processes forked for one run; a ``supervise.Launcher``."""
 
     def __init__(self, server: "ForkServer", pids: Sequence[int]) -> None:
         self.server, self.pids = server, list(pids)
 
     def failure(self) -> str:
-        """Why nobody watches the processes any more; empty while somebody does."""
+        """Why the processes can no longer run; empty while their server does."""
         status = self.server.process.poll()
         return "" if status is None else f"the fork server {ended(status)}; the next run starts another"
 

@@ -5,6 +5,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import nullcontext
 from pathlib import Path
 
 import mindspore as ms
@@ -47,7 +48,8 @@ def main(folder: Path) -> None:
     rank, groups = 0, Groups()
     if scenario.layout.world_size > 1:
         with phases("join"):
-            with impatient():
+            # Only CPU's ranks sleep there, and a process that holds a device must not be forked.
+            with impatient() if request.hardware == "cpu" else nullcontext():
                 communication.init()
             rank = communication.get_rank()
             prime_messages(rank)

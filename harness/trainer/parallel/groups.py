@@ -11,6 +11,7 @@ import mindspore as ms
 from mindspore import communication
 from mindspore.communication import GlobalComm
 
+from harness.launch.rank import end_with_parent
 from harness.layout import Layout
 
 PAUSES = [0.25] * 8 + [0.5] * 6
@@ -87,6 +88,7 @@ def impatient() -> Iterator[None]:
     waiting, waker = os.getpid(), os.fork()
     if not waker:
         # No thread could: MindSpore holds on to the interpreter all the while.
+        end_with_parent()
         for pause in PAUSES:
             time.sleep(pause)
             if os.getppid() == waiting:
