@@ -113,6 +113,7 @@ def assemble(
         ],
         oracle_perplexity=None if first.oracle_nll is None else perplexity(first.oracle_nll, 1),
         samples=[as_text(sample) for sample in first.samples],
+        reused_graphs=sum(report.reused_graphs for report in reports),
     )
 
 

@@ -40,13 +40,12 @@ smoke = pytest.mark.smoke
 """One quick claim of each suite: all of them together say within two minutes whether anything works at all."""
 
 untimed = pytest.mark.untimed
-"""The test looks at no time. Where several workers run a session, its trainings need not have the machine alone."""
+"""The test looks at no time: its runs have none, may run beside others, and may reuse graphs that others compiled."""
 
 
-def is_shared(item: pytest.Item) -> bool:
-    """Whether the trainings of a test may run beside others."""
-    workers: int = getattr(item.config, "workerinput", {}).get("workercount", 1)
-    return item.get_closest_marker("untimed") is not None and workers > 1
+def is_untimed(item: pytest.Item) -> bool:
+    """Return whether the trainings of a test have no times."""
+    return item.get_closest_marker("untimed") is not None
 
 
 def hardware_of(item: pytest.Item) -> str:

@@ -38,6 +38,7 @@ def measure(
     until: int | None = None,
     resume: Path | None = None,
     shared: bool = False,
+    graphs: Path | None = None,
 ) -> Run:
     """Trains, after other sessions of the same user are done with the device.
 
@@ -52,7 +53,8 @@ def measure(
         placement: where they run; a cluster's devices are given out by the cluster.
         until: as in ``harness.launch.train``.
         resume: likewise.
-        shared: whether other trainings that share the device may run meanwhile; its times then mean nothing.
+        shared: whether other trainings that share the device may run meanwhile; the run then has no times.
+        graphs: as in ``harness.launch.train``.
 
     Raises:
         ScenarioError, DataError, CheckpointError: it can't be trained.
@@ -71,7 +73,19 @@ def measure(
         if resume is not None and folder.resolve() in resume.resolve().parents:
             raise CheckpointError(f"{resume.name} lies in the folder of the run that would go on from it; move it")
         shutil.rmtree(folder, ignore_errors=True)
-        run = train(scenario, hardware, code, folder, deadline, fault, progress, placement, until=until, resume=resume)
+        run = train(
+            scenario,
+            hardware,
+            code,
+            folder,
+            deadline,
+            fault,
+            progress,
+            placement,
+            until=until,
+            resume=resume,
+            graphs=graphs,
+        )
     run.phases["wait"] = waited
     return untimed(run) if shared else run
 

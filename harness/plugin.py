@@ -21,7 +21,7 @@ from harness.gate.verdict import Verdict
 from harness.history import OFF, VARIABLE, address
 from harness.launch.placement import LAUNCHERS, STARTS, Placement
 from harness.launch.supervise import Progress
-from harness.marks import hardware_of, is_shared
+from harness.marks import hardware_of, is_untimed
 from harness.measure import ShowProgress
 from harness.orphans import OrphanWatch
 from harness.progress import ProgressWatch
@@ -85,7 +85,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "frontend: compiles for devices that are not there (harness audit --setup)")
     config.addinivalue_line("markers", "cards(n): needs n devices, on CPU n processes (set by @cards)")
     config.addinivalue_line("markers", "smoke: one quick claim of each suite")
-    config.addinivalue_line("markers", "untimed: looks at no time, so its trainings may run beside others")
+    config.addinivalue_line("markers", "untimed: looks at no time, so its runs may share cores and compiled graphs")
     try:
         fault = Fault.parse(config.option.plant) if config.option.plant else None
         binding = check_binding(config.option.bind, numa_nodes())
@@ -103,6 +103,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if config.option.confirm_against is not None:
         config.stash[CONFIRMER] = _confirmer(config, worker is not None)
     if not worker:
+        config.add_cleanup(config.stash[SESSION].remove_graphs)
         config.stash[PROGRESS] = ProgressWatch(config, config.stash[HISTORY])
         config.pluginmanager.register(config.stash[PROGRESS], "harness-progress")
         config.stash[REPORTER] = Reporter(config.stash[SESSION], _baselines(config), config.stash[HISTORY])
@@ -204,7 +205,7 @@ def hardware(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def trainer(request: pytest.FixtureRequest, hardware: str) -> Trainer:
     """Runs scenarios as real MindSpore processes."""
-    return Trainer(request.config.stash[SESSION], hardware, request.node.nodeid, is_shared(request.node))
+    return Trainer(request.config.stash[SESSION], hardware, request.node.nodeid, is_untimed(request.node))
 
 
 @pytest.fixture

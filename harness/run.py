@@ -31,7 +31,7 @@ other ranks; building the model and reading data; compiling, which is what the f
 one; steps but for that, waiting for rows included; held-out evaluations; continuations; checkpoints; and the time from
 the reporting rank's report to the end of all processes."""
 
-SHARED = "the test is marked untimed, so that others could train beside it; without the mark it is timed"
+SHARED = "the test is marked untimed, so its runs may share cores and compiled graphs; without the mark they are timed"
 
 _STRICT = ConfigDict(extra="forbid", ser_json_inf_nan="strings")
 
@@ -159,6 +159,9 @@ class RankReport(BaseModel):
     phases: dict[str, float] = Field(default_factory=dict)
     """Seconds by what they were spent on, as ``PHASES``."""
 
+    reused_graphs: int = 0
+    """Number of graphs that it loaded from an earlier run instead of compiling them."""
+
 
 class Run(BaseModel):
     """One finished run of a scenario."""
@@ -201,7 +204,7 @@ class Run(BaseModel):
     """Says so where more ranks than cores shared this machine: its times are then those of waiting for a core."""
 
     shared: bool = False
-    """Whether other trainings may have run beside it; it has no times then."""
+    """Whether other trainings may have run beside it, or graphs been reused; it has no times then."""
 
     weights: dict[str, Weights] = Field(default_factory=dict)
     """Every parameter after training."""
@@ -226,6 +229,9 @@ class Run(BaseModel):
 
     phases: dict[str, float] = Field(default_factory=dict)
     """Seconds of the reporting rank by what they were spent on, as ``PHASES``; no metric, so never judged."""
+
+    reused_graphs: int = 0
+    """Number of graphs that its ranks loaded from earlier runs of the session instead of compiling them."""
 
     def __getitem__(self, name: str) -> float:
         """A scalar.

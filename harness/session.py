@@ -4,6 +4,7 @@ import hashlib
 import itertools
 import json
 import re
+import shutil
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -96,6 +97,15 @@ class Session:
                 f"results folder {self.folder} can't be made: {error.strerror}; name a writable one with --results"
             ) from None
 
+    @property
+    def graphs(self) -> Path:
+        """Folder of the compiled graphs that its untimed runs share."""
+        return self.folder / "graphs"
+
+    def remove_graphs(self) -> None:
+        """Remove the compiled graphs, which no other session may use."""
+        shutil.rmtree(self.graphs, ignore_errors=True)
+
     def run_folder(self, key: str) -> Path:
         """Folder of one run: its request, logs, reports, and ``run.json``."""
         return self.folder / "runs" / key
@@ -135,8 +145,8 @@ class Trainer:
     test: str
     """Node id of the test that it serves."""
 
-    shared: bool = False
-    """Whether its trainings may run beside others; see ``harness.marks.untimed``."""
+    untimed: bool = False
+    """Whether its trainings have no times; see ``harness.marks.untimed``."""
 
     keys: list[str] = field(default_factory=list)
     """Runs that the test asked for."""
@@ -166,7 +176,7 @@ class Trainer:
 
         Args:
             scenario: what to train.
-            fresh: train again, whether or not it was.
+            fresh: train again, whether or not it was, and compile every graph.
             deadline: seconds the ranks may take.
             fault: ``NAME`` or ``NAME=AMOUNT``, planted into this run instead of the session's.
             until: update after which it is stopped on purpose; its curves end there.
@@ -199,7 +209,7 @@ class Trainer:
         placement = replace(session.placement, start=start) if start else session.placement
         variants = [start] if placement != session.placement else []
         key = self._key(scenario, planted, until, resume, fresh, variants)
-        if self.shared and not isinstance(scenario, External) and session.finished(key) is None:
+        if self.untimed and not isinstance(scenario, External) and session.finished(key) is None:
             key = self._key(scenario, planted, until, resume, fresh, [*variants, "shared"])
         self.keys.append(key)
         folder = session.run_folder(key)
@@ -209,7 +219,8 @@ class Trainer:
             run = session.finished(key)
             if run is None:
                 _raise_known_failure(folder, seconds)
-                run = self._train(scenario, planted, folder, seconds, placement, until, resume)
+                graphs = session.graphs if self.untimed and not (fresh or start) else None
+                run = self._train(scenario, planted, folder, seconds, placement, until, resume, graphs)
         if run.oversubscribed:
             warnings.warn(run.oversubscribed, OversubscribedWarning, stacklevel=2)
         if run.straggler:
@@ -254,6 +265,7 @@ class Trainer:
         placement: Placement,
         until: int | None,
         resume: Path | None,
+        graphs: Path | None,
     ) -> Run:
         session = self.session
         try:
@@ -269,7 +281,8 @@ class Trainer:
                 placement,
                 until=until,
                 resume=resume,
-                shared=self.shared and isinstance(scenario, Scenario),
+                shared=self.untimed and isinstance(scenario, Scenario),
+                graphs=graphs,
             )
         except LaunchError as error:
             text = anonymous(f"{error}\nall logs: runs/{folder.name} in this session's results", session.root)

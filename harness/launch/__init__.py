@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import time
 from contextlib import AbstractContextManager, ExitStack, suppress
 from pathlib import Path
@@ -22,8 +23,7 @@ from harness.launch.fork import Forking
 from harness.launch.machine import Machine
 from harness.launch.placement import HERE, Placement
 from harness.launch.rank import CORES
-from harness.launch.request import REQUESTED, STARTED, Request, clear, report_file
-from harness.launch.servers import OF_A_RUN
+from harness.launch.request import GRAPHS, OF_A_RUN, OWN_GRAPHS, REQUESTED, STARTED, Request, clear, report_file
 from harness.launch.supervise import Job, Progress, RankFailure, supervise
 from harness.models import sizes_of
 from harness.run import RankReport, Run
@@ -48,6 +48,7 @@ def train(
     *,
     until: int | None = None,
     resume: Path | None = None,
+    graphs: Path | None = None,
 ) -> Run:
     """Runs a scenario as real processes.
 
@@ -62,6 +63,8 @@ def train(
         placement: where the ranks run.
         until: update after which it is stopped on purpose, as a job's end would.
         resume: folder of checkpoints whose newest whole one is gone on from; copied, unless it is this run's own.
+        graphs: folder of compiled graphs to load and to add to, where that is known to change no number; None compiles
+            every graph.
 
     Raises:
         ScenarioError: the trainer can't run this layout or precision on this hardware.
@@ -93,6 +96,8 @@ def train(
         resume=step,
     ).write(folder)
     environment = rank_environment(ranks, code) | {REQUESTED: f"{time.time():.3f}"}
+    if graphs and may_reuse_graphs(scenario, hardware):
+        environment[GRAPHS] = str(graphs.resolve())
     if placement.binding == "core":
         environment[CORES] = ";".join(",".join(map(str, own)) for own in plan(scenario.layout, numa_nodes()))
     is_queued = placement.launcher == "slurm"
@@ -103,6 +108,7 @@ def train(
     else:
         Machine.here(hardware).write(folder)
     with ExitStack() as stack:
+        stack.callback(shutil.rmtree, folder / OWN_GRAPHS, ignore_errors=True)
         command: list[str] | Forking | None = None
         if placement.forks(hardware, code.python):
             try:
@@ -195,6 +201,17 @@ def check_supported(scenario: Scenario, hardware: str) -> None:
         raise ScenarioError(
             "precision='bfloat16': MindSpore 2.10 has no bfloat16 matmul on CPU; use float32 or float16"
         )
+
+
+def may_reuse_graphs(scenario: Scenario, hardware: str) -> bool:
+    """Whether a run may load graphs that another run compiled.
+
+    Only on CPU and for this trainer's own model and step, where it is known to change no number: a user's function may
+    change what the key of a graph does not contain. A scenario about the compiler compiles.
+    """
+    ours = scenario.engine == "explicit" and not scenario.step and sizes_of(scenario.model) is not None
+    plain = scenario.mode == "graph" and not scenario.graph_kernel and not scenario.compile_cache
+    return hardware == "cpu" and ours and plain
 
 
 def rank_environment(ranks: int, code: Code) -> dict[str, str]:

@@ -13,8 +13,17 @@ PROGRESS = "progress"
 REQUESTED = "HARNESS_REQUESTED"
 """Environment variable with the time, in seconds since 1970, at which a run was asked for."""
 
+GRAPHS = "HARNESS_GRAPHS"
+"""Environment variable with the folder of the session's compiled graphs; absent in runs that compile all of theirs."""
+
+OF_A_RUN = ("MS_ROLE", "MS_WORKER_NUM", "MS_SCHED_HOST", "MS_SCHED_PORT", "MS_NODE_ID", "RANK_ID", "RANK_SIZE")
+"""Variables that say which process of a run one is; MindSpore reads them when it joins the others."""
+
 STARTED = "started"
 """Number of a cluster's job, written when its nodes were given."""
+
+OWN_GRAPHS = "graphs"
+"""Folder of a run's own compiled graphs, removed at its end."""
 
 MASTER = "master"
 """Address and port of MindSpore's scheduler, on the first node."""
@@ -60,5 +69,5 @@ def clear(folder: Path) -> None:
     for pattern in (*_LEFT, PROGRESS, STARTED, MASTER):
         for path in folder.glob(pattern):
             path.unlink()
-    for name in ("triage", "msrun"):
+    for name in ("triage", "msrun", OWN_GRAPHS):
         shutil.rmtree(folder / name, ignore_errors=True)

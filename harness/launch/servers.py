@@ -17,6 +17,7 @@ from typing import Any
 from harness.errors import LaunchError
 from harness.launch import fork_server
 from harness.launch.child import start, wait_for_end
+from harness.launch.request import OF_A_RUN
 
 READY_SECONDS = 120.0
 """How long importing may take."""
@@ -29,9 +30,6 @@ SETTLE_SECONDS = 2 * fork_server.CLOCK_NS / 1e9
 
 MOST = 4
 """Servers kept at once: a few hundred MiB each."""
-
-OF_A_RUN = ("MS_ROLE", "MS_WORKER_NUM", "MS_SCHED_HOST", "MS_SCHED_PORT", "MS_NODE_ID", "RANK_ID", "RANK_SIZE")
-"""Variables that say which process of a run one is; MindSpore reads them when it joins the others."""
 
 _NOT_READ = ("HARNESS_", "PYTEST_")
 """Beginnings of variables that neither MindSpore nor Python reads when it starts."""

@@ -15,9 +15,10 @@ from harness.environment import processor
 from harness.errors import HarnessError
 from harness.faults import Fault
 from harness.files import write_atomically
-from harness.launch.request import REQUESTED, Request, report_file
+from harness.launch.request import GRAPHS, OWN_GRAPHS, REQUESTED, Request, report_file
 from harness.scenario import Scenario
 from harness.trainer.faults import plant
+from harness.trainer.graph_cache import reuse_graphs
 from harness.trainer.loop import Training
 from harness.trainer.parallel.groups import Groups, impatient, prime_messages
 from harness.trainer.phases import Phases
@@ -57,13 +58,18 @@ def main(folder: Path) -> None:
                 groups = Groups.create(scenario.layout, rank)
     # A rank that hangs is ended by SIGTERM and then shows where it stood.
     faulthandler.register(signal.SIGTERM, all_threads=True, chain=True)
+    shared = os.environ.get(GRAPHS)
+    cache = reuse_graphs(Path(shared), folder / OWN_GRAPHS, rank, scenario) if shared else None
     with phases("build"):
         training = Training(scenario, rank, groups, request, folder, phases)
     if request.fault:
         plant(Fault.parse(request.fault), training)
     report = training.run()
-    measured = report.model_copy(update=device_figures(request.hardware))
+    reused = {"reused_graphs": cache.reused if cache else 0}
+    measured = report.model_copy(update=device_figures(request.hardware) | reused)
     write_atomically(report_file(folder, rank), measured.model_dump_json(indent=1))
+    if cache:
+        cache.publish()
 
 
 def device_figures(hardware: str) -> dict[str, object]:

@@ -7,6 +7,7 @@ import numpy as np
 from mindspore import Parameter, Tensor, nn, ops
 
 from harness.corpus import Tokens
+from harness.trainer.graph_cache import Graph
 from harness.trainer.model import Attention, Decoder, product, rotate
 from harness.trainer.parallel.tensor import Between
 
@@ -56,7 +57,7 @@ class CachedAttention(nn.Cell):
             cache.set_data(Tensor(np.zeros(cache.shape, np.float32)))
 
 
-class CachedDecoder(nn.Cell):
+class CachedDecoder(Graph):
     """A decoder that reads one token a row at a time."""
 
     def __init__(self, model: Decoder, rows: int, gather: nn.Cell | None = None) -> None:

@@ -8,6 +8,7 @@ from mindspore import Tensor, nn, ops
 
 from harness.corpus import IGNORED, Tokens
 from harness.evaluation import Evaluation
+from harness.trainer.graph_cache import Graph
 from harness.trainer.loss import CrossEntropy, inputs_of
 from harness.trainer.step import as_tensor
 
@@ -42,7 +43,7 @@ class Scores(nn.Cell):
         return ops.stack((ops.reduce_sum(nll * counted), ops.reduce_sum(counted), ops.reduce_sum(correct)))
 
 
-class Scored(nn.Cell):
+class Scored(Graph):
     """A whole model, evaluated."""
 
     def __init__(self, model: nn.Cell, scores: nn.Cell) -> None:

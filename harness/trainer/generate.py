@@ -9,13 +9,14 @@ from mindspore import Tensor, nn, ops
 
 from harness.corpus import Tokens
 from harness.trainer.cache import Memory
+from harness.trainer.graph_cache import Graph
 from harness.trainer.step import as_tensor
 
 Choose = Callable[[npt.NDArray[np.float32], npt.NDArray[np.float64]], npt.NDArray[np.int32]]
 """(rows, vocabulary) logits and (rows,) uniform draws → (rows,) tokens, as ``Decoding.choose``."""
 
 
-class NextLogits(nn.Cell):
+class NextLogits(Graph):
     """Logits of the token after a position."""
 
     def __init__(self, model: nn.Cell, gather: nn.Cell | None = None) -> None:

@@ -11,6 +11,7 @@ from mindspore import Tensor, nn, ops
 from harness.corpus import Tokens
 from harness.scenario import Scenario
 from harness.trainer.device import wait
+from harness.trainer.graph_cache import Graph
 from harness.trainer.optimizer import as_shares, hyper_map, sum_of_squares
 from harness.trainer.parallel.traffic import Collective
 from harness.trainer.recorder import Recorder
@@ -35,7 +36,7 @@ def loss_scale(scenario: Scenario) -> float:
     return (FLOAT16_LOSS_SCALE if scenario.precision == "float16" else 1.0) / part_tokens
 
 
-class Gradients(nn.Cell):
+class Gradients(Graph):
     """Gradients of the summed, scaled loss of one part of the batch."""
 
     def __init__(self, loss: nn.Cell, scale: float) -> None:
@@ -48,8 +49,7 @@ class Gradients(nn.Cell):
         super().__init__(auto_prefix=False)
         self.loss = loss
         self.scale = scale
-        weights = ms.ParameterTuple(loss.trainable_params())
-        self.gradients = ms.value_and_grad(self.scaled, None, weights, has_aux=True)
+        self.weights = ms.ParameterTuple(loss.trainable_params())
 
     def scaled(self, windows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Scaled loss to differentiate, then the loss and the token count as they are."""
@@ -58,7 +58,7 @@ class Gradients(nn.Cell):
 
     def construct(self, windows: Tensor) -> tuple[Tensor, ...]:
         """Loss sum, token count, then one gradient a parameter."""
-        (_, nll, tokens), gradients = self.gradients(windows)
+        (_, nll, tokens), gradients = ms.value_and_grad(self.scaled, None, self.weights, has_aux=True)(windows)
         return (nll, tokens, *gradients)
 
 
@@ -80,7 +80,7 @@ class RecordedGradients:
         return sums
 
 
-class Add(nn.Cell):
+class Add(Graph):
     """Adds two parts, item by item."""
 
     def __init__(self, items: int) -> None:
@@ -93,7 +93,7 @@ class Add(nn.Cell):
         return added
 
 
-class OfSums(nn.Cell):
+class OfSums(Graph):
     """What is known of a step from the sums that were reduced over the replicas."""
 
     def __init__(self, agree: nn.Cell | None, scale: float, shares: Sequence[float], voice: float) -> None:

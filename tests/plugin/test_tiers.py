@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from tests.plugin.sessions import results, run, suite
 
 ORDERED = """
@@ -30,18 +32,29 @@ SCENARIO = Scenario(model="nano", steps=4, batch=4, sequence=16, eval_sequences=
 def test_numbers(trainer, gate, seed):
     run = trainer.run(SCENARIO.replace(seed=seed))
     assert run.curve("loss")
-    again = [trainer.run(SCENARIO.replace(seed=seed), fresh=True).key for _ in range(2)]
-    assert len({run.key, *again}) == 3, "a fresh run is never an earlier one"
-    if run.shared:
-        with pytest.raises(Undefined, match="is marked untimed"):
-            run["throughput"]
-        with pytest.raises(Undefined, match="is marked untimed"):
-            run.typical_step_time
+    again = [trainer.run(SCENARIO.replace(seed=seed), fresh=True) for _ in range(2)]
+    assert len({run.key, *(each.key for each in again)}) == 3, "a fresh run is never an earlier one"
+    assert not any(each.reused_graphs for each in again)
+    with pytest.raises(Undefined, match="is marked untimed"):
+        run["throughput"]
+    with pytest.raises(Undefined, match="is marked untimed"):
+        run.typical_step_time
     gate.check(run, only=["loss", "throughput"])
 
 @hardware("cpu")
 def test_times(trainer):
-    assert trainer.run(SCENARIO)["throughput"] > 0
+    run = trainer.run(SCENARIO.replace(seed=1))
+    assert run["throughput"] > 0
+    assert run["compile_time"] > 0
+    assert run.reused_graphs == 0
+
+@untimed
+@hardware("cpu")
+def test_reuse(trainer):
+    assert trainer.run(SCENARIO.replace(seed=1)).curve("loss")
+    reused, fault = trainer.run(SCENARIO.replace(seed=1, steps=5)), "learning_rate=2"
+    assert reused.curve("loss")
+    assert trainer.run(SCENARIO.replace(seed=1, steps=5), fault=fault).reused_graphs == 2
 """
 
 
@@ -52,9 +65,10 @@ def test_quick_claims_come_first(project):
     run(project, "-m", "cpu and smoke").assert_outcomes(passed=1, deselected=1)
 
 
-def test_untimed_trainings_of_several_workers_share_the_machine_and_have_no_times(project):
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_untimed_trainings_have_no_times_however_many_workers_there_are(project, workers):
     suite(project, SHARING)
-    run(project, "-n", "2")
+    run(project, "-n", workers, "-k", "not reuse")
     found = results(project)
     shared = {key: each.shared for key, each in found.runs.items()}
     assert sorted(shared.values()) == [False] + [True] * 6
@@ -64,13 +78,12 @@ def test_untimed_trainings_of_several_workers_share_the_machine_and_have_no_time
     assert statuses["loss"] == "NO_BASELINE"
 
 
-def test_alone_in_their_session_they_are_timed(project):
+def test_untimed_trainings_reuse_graphs_and_timed_ones_compile_their_own(project):
     suite(project, SHARING)
-    run(project, "-k", "numbers and 1")
-    found, *_ = results(project).runs.values()
-    assert not found.shared
-    assert found["throughput"] > 0
-    assert {"start", "compile", "train", "end", "wait"} <= found.phases.keys()
+    run(project, "-k", "1 or reuse or times").assert_outcomes(failed=1, passed=2)
+    reused = {key: found.reused_graphs for key, found in results(project).runs.items()}
+    assert sorted(reused.values()) == [0, 0, 0, 0, 2, 2], reused
+    assert not list(project.path.glob(".harness/**/*.mindir")), "a session leaves none"
 
 
 def test_in_ci_each_test_has_a_line_with_what_is_left(project, monkeypatch):

@@ -3,12 +3,13 @@
 import mindspore as ms
 import numpy as np
 import numpy.typing as npt
-from mindspore import Tensor, nn, ops
+from mindspore import Tensor, ops
 
+from harness.trainer.graph_cache import Graph
 from harness.trainer.parallel.traffic import Collective
 
 
-class Reduce(nn.Cell):
+class Reduce(Graph):
     """Sums loss, token count and gradients over the replicas.
 
     Fused, all of them are flattened into one bucket. Otherwise loss and token count make one, each gradient its own.

@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 from mindspore import Tensor, nn, ops
 
+from harness.trainer.graph_cache import Graph
 from harness.trainer.loss import inputs_of
 from harness.trainer.parallel.messages import Messages
 from harness.trainer.parallel.pipeline import Part, Stage
 from harness.trainer.recorder import Recorder
 
 
-class LastLogits(nn.Cell):
+class LastLogits(Graph):
     """The last part when it is asked for logits instead of a loss."""
 
     def __init__(self, part: Part, gather: nn.Cell | None) -> None:
@@ -27,7 +28,7 @@ class LastLogits(nn.Cell):
         return logits if self.gather is None else self.gather(logits)
 
 
-class LastScores(nn.Cell):
+class LastScores(Graph):
     """The last part when it is evaluated."""
 
     def __init__(self, part: Part, scores: nn.Cell) -> None:
@@ -40,7 +41,7 @@ class LastScores(nn.Cell):
         return self.scores(self.part.head(self.part.norm(self.part.features(x, windows))), windows)
 
 
-class Layers(nn.Cell):
+class Layers(Graph):
     """What each layer of a part makes of a batch: the embedding where it is there, then block by block."""
 
     def __init__(self, embedding: nn.Cell | None, blocks: nn.CellList) -> None:

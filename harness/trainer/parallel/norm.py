@@ -2,10 +2,12 @@
 
 from collections.abc import Collection, Sequence
 
-from mindspore import Parameter, Tensor, nn, ops
+from mindspore import Parameter, Tensor, ops
+
+from harness.trainer.graph_cache import Graph
 
 
-class Agree(nn.Cell):
+class Agree(Graph):
     """Adds up what the ranks of one replica contribute."""
 
     def __init__(self, group: str) -> None:

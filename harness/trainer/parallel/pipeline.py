@@ -15,6 +15,7 @@ from harness.models import ModelConfig
 from harness.scenario import Scenario
 from harness.schedule import Action, Kind, Schedule, program
 from harness.trainer.device import wait
+from harness.trainer.graph_cache import Graph
 from harness.trainer.loss import LossSums, inputs_of
 from harness.trainer.model import Decoder
 from harness.trainer.parallel.messages import Messages
@@ -22,7 +23,7 @@ from harness.trainer.parallel.traffic import Collective
 from harness.trainer.recorder import Recorder
 
 
-class Part(nn.Cell):
+class Part(Graph):
     """Some consecutive blocks, the embedding before the first and the loss behind the last."""
 
     def __init__(self, model: Decoder, number: int, parts: int, entropy: nn.Cell) -> None:
@@ -61,7 +62,7 @@ class Part(nn.Cell):
         return x
 
 
-class Backward(nn.Cell):
+class Backward(Graph):
     """Gradients of a part for its input, its weights, or both; adds those for the weights to what it is given."""
 
     def __init__(self, part: Part, scale: float, for_input: bool, for_weights: bool) -> None:
@@ -70,9 +71,6 @@ class Backward(nn.Cell):
         self.scale = scale
         self.for_input, self.for_weights = for_input and not part.is_first, for_weights
         self.weights = ms.ParameterTuple(part.trainable_params())
-        position = 0 if self.for_input else None
-        if self.for_input or for_weights:
-            self.gradients = ms.grad(self.scalar, position, self.weights if for_weights else None)
 
     def scalar(self, x: Tensor, windows: Tensor, dy: Tensor) -> Tensor:
         """What has the gradient asked for: the scaled loss, or the output weighed by the gradient that came back."""
@@ -84,11 +82,11 @@ class Backward(nn.Cell):
     def construct(self, x: Tensor, windows: Tensor, dy: Tensor, *sums: Tensor) -> tuple[Tensor, ...]:
         """Gradient for the input, if asked for, then the sums with this micro-batch's gradients, if asked for."""
         if not self.for_weights:
-            return (self.gradients(x, windows, dy),)
+            return (ms.grad(self.scalar, 0)(x, windows, dy),)
         if self.for_input:
-            dx, found = self.gradients(x, windows, dy)
+            dx, found = ms.grad(self.scalar, 0, self.weights)(x, windows, dy)
             return (dx, *[sums[i] + found[i] for i in range(len(self.weights))])
-        found = self.gradients(x, windows, dy)
+        found = ms.grad(self.scalar, None, self.weights)(x, windows, dy)
         return tuple([sums[i] + found[i] for i in range(len(self.weights))])
 
 
@@ -241,7 +239,7 @@ class _Flush:
         self.sums.update(zip(names, found, strict=False))
 
 
-class TiedEnds(nn.Cell):
+class TiedEnds(Graph):
     """Adds the gradients of a tied embedding that stands on the first and on the last stage."""
 
     def __init__(self, index: int, size: int, group: str) -> None:
