@@ -64,6 +64,10 @@ def assemble(
     _text(values, scenario, first)
     if scenario.guard.policy:
         values.add("skipped_updates", lambda: len(first.skipped))
+    reused = sum(report.reused_graphs for report in reports)
+    if reused:
+        values.defined.pop("compile_time", None)
+        values.undefined["compile_time"] = f"{reused} graphs were reused from an earlier run instead of compiled"
     if any(report.held for report in reports):
         values.add("parameters", lambda: sum({(h.name, h.shard): h.size for r in reports for h in r.held}.values()))
     peaks = [report.peak_memory for report in reports]
@@ -113,7 +117,7 @@ def assemble(
         ],
         oracle_perplexity=None if first.oracle_nll is None else perplexity(first.oracle_nll, 1),
         samples=[as_text(sample) for sample in first.samples],
-        reused_graphs=sum(report.reused_graphs for report in reports),
+        reused_graphs=reused,
     )
 
 

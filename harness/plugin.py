@@ -150,8 +150,11 @@ def pytest_configure_node(node: Any) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Puts quick claims first, and refuses an unwritable results folder before anything is trained."""
-    items.sort(key=lambda item: item.get_closest_marker("smoke") is None)
+    """Sort tests and refuse an unwritable results folder before anything is trained.
+
+    Quick claims come first, and timed tests before untimed ones, which can take over their runs.
+    """
+    items.sort(key=lambda item: (item.get_closest_marker("smoke") is None, is_untimed(item)))
     if config.option.collectonly:
         return
     try:

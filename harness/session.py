@@ -26,7 +26,7 @@ from harness.launch import slurm
 from harness.launch.code import Code
 from harness.launch.placement import HERE, Placement
 from harness.launch.supervise import RankFailure
-from harness.measure import ShowProgress, measure
+from harness.measure import ShowProgress, measure, untimed
 from harness.report.gantt import gantt
 from harness.report.trace import chrome_trace
 from harness.run import Run
@@ -171,6 +171,7 @@ class Trainer:
         until: int | None = None,
         resume: Path | None = None,
         start: str = "",
+        reuse_graphs: bool = False,
     ) -> Run:
         """Trains a scenario, or returns the session's run of it.
 
@@ -182,6 +183,8 @@ class Trainer:
             until: update after which it is stopped on purpose; its curves end there.
             resume: folder of checkpoints, from whose newest whole one a run of its own goes on.
             start: how its ranks start, ``fork`` or ``fresh``, instead of as the session's do.
+            reuse_graphs: load graphs that earlier runs compiled, as untimed tests do anyway; its steps are timed, and
+                its ``compile_time`` is undefined.
 
         Raises:
             ScenarioError, DataError, CheckpointError: it can't be trained; found before any process is started.
@@ -208,6 +211,8 @@ class Trainer:
             planted = None
         placement = replace(session.placement, start=start) if start else session.placement
         variants = [start] if placement != session.placement else []
+        if reuse_graphs and not self.untimed:
+            variants.append("reused")
         key = self._key(scenario, planted, until, resume, fresh, variants)
         if self.untimed and not isinstance(scenario, External) and session.finished(key) is None:
             key = self._key(scenario, planted, until, resume, fresh, [*variants, "shared"])
@@ -219,7 +224,8 @@ class Trainer:
             run = session.finished(key)
             if run is None:
                 _raise_known_failure(folder, seconds)
-                graphs = session.graphs if self.untimed and not (fresh or start) else None
+                reuses = reuse_graphs or (self.untimed and not (fresh or start))
+                graphs = session.graphs if reuses else None
                 run = self._train(scenario, planted, folder, seconds, placement, until, resume, graphs)
         if run.oversubscribed:
             warnings.warn(run.oversubscribed, OversubscribedWarning, stacklevel=2)
@@ -227,7 +233,7 @@ class Trainer:
             warnings.warn(run.straggler, StragglerWarning, stacklevel=2)
         for text in run.warnings:
             warnings.warn(text, TrainingWarning, stacklevel=2)
-        return run
+        return untimed(run) if self.untimed and isinstance(scenario, Scenario) else run
 
     def audit(self, scenario: Scenario, target: str = "gpu") -> Run:
         """Compiles a scenario of MindSpore's own engine without devices; its metrics count what a step communicates.

@@ -49,6 +49,14 @@ def test_a_step_is_over_when_its_slowest_rank_is():
     assert found.typical_step_time == 3.0
 
 
+def test_what_loads_its_graphs_has_no_time_of_compiling():
+    found = run(report(0), report(1, reused_graphs=3))
+    assert found.reused_graphs == 3
+    assert found["step_time"] > 0
+    assert "compile_time" not in found.metrics
+    assert "3 graphs were reused" in found.undefined["compile_time"]
+
+
 def test_text_metrics():
     found = run(report(0), report(1))
     assert found["validation_perplexity"] == pytest.approx(math.exp(2.0))

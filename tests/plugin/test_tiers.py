@@ -19,6 +19,15 @@ def test_quick(trainer):
     pass
 """
 
+UNTIMED = """
+from harness import hardware, untimed
+
+@hardware("cpu")
+@untimed
+def test_untimed(trainer):
+    pass
+"""
+
 SHARING = """
 import pytest
 from harness import Scenario, hardware, untimed
@@ -51,18 +60,18 @@ def test_times(trainer):
 @untimed
 @hardware("cpu")
 def test_reuse(trainer):
-    assert trainer.run(SCENARIO.replace(seed=1)).curve("loss")
-    reused, fault = trainer.run(SCENARIO.replace(seed=1, steps=5)), "learning_rate=2"
-    assert reused.curve("loss")
-    assert trainer.run(SCENARIO.replace(seed=1, steps=5), fault=fault).reused_graphs == 2
+    first, scenario = trainer.run(SCENARIO.replace(steps=5)), SCENARIO.replace(steps=6)
+    second, faulty = trainer.run(scenario), trainer.run(scenario, fault="learning_rate=2")
+    assert [run.reused_graphs for run in (first, second, faulty)] == [0, 2, 2]
 """
 
 
-def test_quick_claims_come_first(project):
-    suite(project, ORDERED)
-    found = run(project, "-v")
-    assert found.stdout.str().index("::test_quick") < found.stdout.str().index("::test_slow")
-    run(project, "-m", "cpu and smoke").assert_outcomes(passed=1, deselected=1)
+def test_quick_claims_come_first_and_untimed_ones_last(project):
+    suite(project, UNTIMED + ORDERED)
+    shown = run(project, "-v").stdout.str()
+    places = [shown.index(f"::{name}") for name in ("test_quick", "test_slow", "test_untimed")]
+    assert places == sorted(places)
+    run(project, "-m", "cpu and smoke").assert_outcomes(passed=1, deselected=2)
 
 
 @pytest.mark.parametrize("workers", ["0", "2"])
@@ -71,7 +80,8 @@ def test_untimed_trainings_have_no_times_however_many_workers_there_are(project,
     run(project, "-n", workers, "-k", "not reuse")
     found = results(project)
     shared = {key: each.shared for key, each in found.runs.items()}
-    assert sorted(shared.values()) == [False] + [True] * 6
+    # Between workers it is chance whether the timed run is done when the untimed test asks for it.
+    assert sorted(shared.values()) == [False] + [True] * (5 if workers == "0" else len(shared) - 1)
     assert all(("-shared" in key) == value for key, value in shared.items())
     statuses = {v.metric: v.status.value for test in found.tests for v in test.last.verdicts}
     assert statuses["throughput"] == "INVALID"
@@ -81,8 +91,7 @@ def test_untimed_trainings_have_no_times_however_many_workers_there_are(project,
 def test_untimed_trainings_reuse_graphs_and_timed_ones_compile_their_own(project):
     suite(project, SHARING)
     run(project, "-k", "1 or reuse or times").assert_outcomes(failed=1, passed=2)
-    reused = {key: found.reused_graphs for key, found in results(project).runs.items()}
-    assert sorted(reused.values()) == [0, 0, 0, 0, 2, 2], reused
+    assert sorted(found.reused_graphs for found in results(project).runs.values()) == [0, 0, 0, 0, 2, 2]
     assert not list(project.path.glob(".harness/**/*.mindir")), "a session leaves none"
 
 

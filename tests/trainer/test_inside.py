@@ -1,16 +1,20 @@
-"""Runs ``inside/check_*.py`` in a process of its own: they import mindspore, which this one never does."""
+"""Runs each ``inside/check_*.py`` in a process of its own: they import mindspore, which this one never does."""
 
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
+CHECKS = sorted(path.name for path in (Path(__file__).parent / "inside").glob("check_*.py"))
 
 
-def test_checks_inside_a_mindspore_process():
+@pytest.mark.parametrize("name", CHECKS)
+def test_checks_inside_a_mindspore_process(name):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:harness"]
-    command += ["-o", "python_files=check_*.py", "-o", "pythonpath=.", "tests/trainer/inside"]
+    command += ["-o", "python_files=check_*.py", "-o", "pythonpath=.", f"tests/trainer/inside/{name}"]
     environment = {**os.environ, "GLOG_v": "3", "PYTEST_ADDOPTS": ""}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=400, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
