@@ -1,8 +1,20 @@
 """Fixtures of the plugin's tests."""
 
+import importlib
+import pkgutil
+
 import pytest
 
+import harness
 from tests.plugin.sessions import ROOT
+
+
+@pytest.fixture(scope="session", autouse=True)
+def imported():
+    """All modules that sessions import late: pytester undoes the imports of a session in this process."""
+    for found in pkgutil.walk_packages(harness.__path__, "harness."):
+        if not found.name.startswith("harness.trainer") and not found.name.endswith("__main__"):
+            importlib.import_module(found.name)
 
 
 @pytest.fixture(autouse=True)

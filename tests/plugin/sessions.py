@@ -49,6 +49,11 @@ def run(project, *arguments):
     return project.runpytest_subprocess("-p", "no:cacheprovider", *arguments, "suites")
 
 
+def run_here(project, *arguments):
+    """As ``run``, in this process: for sessions that train nothing, and change nothing that outlives them."""
+    return project.runpytest_inprocess("-p", "no:cacheprovider", *arguments, "suites")
+
+
 def approve(project, *arguments):
     command = [
         sys.executable,

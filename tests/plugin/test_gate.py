@@ -3,7 +3,8 @@
 import pytest
 from junitparser import JUnitXml, Properties
 
-from tests.plugin.sessions import approve, gated, results, run, suite
+from tests.plugin.sessions import approve, gated, results, suite
+from tests.plugin.sessions import run_here as run
 
 
 class TestGate:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.plugin.sessions import MARKED, run, suite
+from tests.plugin.sessions import MARKED, suite
+from tests.plugin.sessions import run_here as run
 
 
 class TestHardware:
