@@ -53,7 +53,8 @@ def assemble(
     shared = oversubscribed(scenario.ranks, host)
     loads = [report.load for report in reports if report.load is not None]
     values = Values()
-    _speed(values, scenario, seconds)
+    reused = sum(report.reused_graphs for report in reports)
+    _speed(values, scenario, seconds, reused)
     saved = [max(times) for times in itertools.zip_longest(*(r.checkpoint_seconds for r in reports), fillvalue=0.0)]
     if saved:
         values.add("checkpoint_time", lambda: statistics.median(saved))
@@ -64,10 +65,6 @@ def assemble(
     _text(values, scenario, first)
     if scenario.guard.policy:
         values.add("skipped_updates", lambda: len(first.skipped))
-    reused = sum(report.reused_graphs for report in reports)
-    if reused:
-        values.defined.pop("compile_time", None)
-        values.undefined["compile_time"] = f"{reused} graphs were reused from an earlier run instead of compiled"
     if any(report.held for report in reports):
         values.add("parameters", lambda: sum({(h.name, h.shard): h.size for r in reports for h in r.held}.values()))
     peaks = [report.peak_memory for report in reports]
@@ -274,10 +271,13 @@ class Values:
             self.undefined[name] = str(reason)
 
 
-def _speed(values: Values, scenario: Scenario, seconds: list[float]) -> None:
+def _speed(values: Values, scenario: Scenario, seconds: list[float], reused: int) -> None:
     values.add("step_time", lambda: steady_step_time(seconds, WARMUP_STEPS))
     values.add("throughput", lambda: throughput(seconds, scenario.tokens_per_step, WARMUP_STEPS))
-    values.add("compile_time", lambda: beyond(steady_step_time(seconds, WARMUP_STEPS), seconds))
+    if reused:
+        values.undefined["compile_time"] = f"{reused} graphs were reused from an earlier run instead of compiled"
+    else:
+        values.add("compile_time", lambda: beyond(steady_step_time(seconds, WARMUP_STEPS), seconds))
     sizes = sizes_of(scenario.model)
     if sizes:
         flops = step_flops(sizes, scenario.batch, scenario.sequence)

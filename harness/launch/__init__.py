@@ -63,7 +63,7 @@ def train(
         placement: where the ranks run.
         until: update after which it is stopped on purpose, as a job's end would.
         resume: folder of checkpoints whose newest whole one is gone on from; copied, unless it is this run's own.
-        graphs: folder of compiled graphs to load and to add to, where that is known to change no number; None compiles
+        graphs: folder of compiled graphs to load and to add to, where ``may_reuse_graphs`` allows it; None compiles
             every graph.
 
     Raises:
@@ -204,10 +204,10 @@ def check_supported(scenario: Scenario, hardware: str) -> None:
 
 
 def may_reuse_graphs(scenario: Scenario, hardware: str) -> bool:
-    """Whether a run may load graphs that another run compiled.
+    """Return whether a run may load graphs that another run compiled.
 
-    Only on CPU and for this trainer's own model and step, where it is known to change no number: a user's function may
-    change what the key of a graph does not contain. A scenario about the compiler compiles.
+    Only on CPU and for this trainer's own model and step, where equal bits were shown: a user's function may change
+    what the key of a graph does not contain. A scenario about the compiler compiles.
     """
     ours = scenario.engine == "explicit" and not scenario.step and sizes_of(scenario.model) is not None
     plain = scenario.mode == "graph" and not scenario.graph_kernel and not scenario.compile_cache

@@ -36,7 +36,7 @@ class Graph(nn.Cell):
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
         """Compile as ``nn.Cell`` does, through this process's graph cache if there is one."""
-        with _cache.compiling(self, args) if _cache else nullcontext():
+        with _cache.compiling(self, args) if _cache and not kwargs else nullcontext():
             super().compile(*args, **kwargs)
 
 
@@ -54,7 +54,8 @@ class GraphCache:
         """
         self.shared, self.common = shared, common
         self.private = private / f"rank_{rank}" / "graph_cache"
-        self.private.mkdir(parents=True, exist_ok=True)
+        # A graph that is already there would be loaded in place of the first that is compiled.
+        self.private.mkdir(parents=True)
         self.prefix = f"{os.environ.get('MS_ROLE', '')}compile_cache_"
         self.reused = 0
         """Number of graphs that were loaded instead of compiled."""

@@ -73,7 +73,7 @@ DIFFERENT = {
     "second shard": lambda: shard(1),
     "another group": lambda: shard(0, "group"),
     "reduction": lambda: reduce(),
-    "reduction of others": lambda: reduce("pp"),
+    "reduction in another group": lambda: reduce("pp"),
     "one by one": lambda: reduce(fused=False),
     "evaluation": lambda: scored(train=False),
     "training": lambda: scored(train=True),
